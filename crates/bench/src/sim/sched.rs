@@ -6,7 +6,6 @@
 //! a runtime uses. `docs/schedulers.md` states what is modelled, how it was checked, and what comes of it.
 
 mod advice;
-mod common;
 mod costs;
 mod crossover;
 mod dispatcher;
@@ -21,6 +20,7 @@ mod requests;
 mod row;
 mod sharing;
 mod source;
+mod system;
 mod trial;
 mod workload;
 

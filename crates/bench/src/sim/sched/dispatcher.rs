@@ -7,10 +7,10 @@ use rheostat_tcp::sched::{
     members_to_wake,
 };
 
-use super::common::{Common, System, hash_of};
 use super::events::Next;
 use super::lock::Lock;
 use super::source::Arrival;
+use super::system::{System, SystemState, hash_of};
 use super::trial::Setting;
 
 /// A network worker.
@@ -52,7 +52,7 @@ enum Step {
 /// Network workers with their members.
 #[derive(Debug)]
 pub(super) struct Dispatchers {
-    common: Common,
+    state: SystemState,
     queueing: Queueing,
     dispatchers: Vec<Dispatcher>,
     members: Vec<Member>,
@@ -73,7 +73,7 @@ impl Dispatchers {
         let idle = || Dispatcher { is_idle: true, ..Dispatcher::default() };
         let member = || Member { inbox: VecDeque::new(), lock: Lock::new(), step: Step::Idle };
         Dispatchers {
-            common: Common::new(setting),
+            state: SystemState::new(setting),
             queueing,
             dispatchers: (0..split.dispatchers()).map(|_| idle()).collect(),
             members: (0..members).map(|_| member()).collect(),
@@ -88,12 +88,12 @@ impl Dispatchers {
 
     fn give_cost(&mut self) -> u64 {
         let is_one = self.outstanding == Outstanding::ONE;
-        if is_one { self.common.costs.give_k1() } else { self.common.costs.give_k2() }
+        if is_one { self.state.costs.give_k1() } else { self.state.costs.give_k2() }
     }
 
     fn take_cost(&mut self) -> u64 {
         let is_one = self.outstanding == Outstanding::ONE;
-        if is_one { self.common.costs.take_k1() } else { self.common.costs.take_k2() }
+        if is_one { self.state.costs.take_k1() } else { self.state.costs.take_k2() }
     }
 
     /// The member that a request goes to now, if any.
@@ -103,7 +103,7 @@ impl Dispatchers {
         let member = match self.queueing {
             Queueing::Cfcfs => least_loaded_member(own.iter().copied(), self.outstanding)?,
             Queueing::Dfcfs | Queueing::Ws => {
-                let hash = hash_of(self.common.requests.get(number).connection, self.connections);
+                let hash = hash_of(self.state.requests.get(number).connection, self.connections);
                 // The part of the hash that did not choose the dispatcher.
                 let rest = hash.wrapping_mul(self.dispatchers.len() as u32);
                 usize::from(member_of_connection(rest, self.each as u16))
@@ -132,40 +132,40 @@ impl Dispatchers {
                 self.held[member] -= 1;
             }
             let cost = self.take_cost();
-            let taken = self.common.stalls.end(dispatcher, now, cost);
-            let mut end = self.common.reply(dispatcher, number, taken);
+            let taken = self.state.stalls.end(dispatcher, now, cost);
+            let mut end = self.state.reply(dispatcher, number, taken);
             if let Some(number) = self.dispatchers[dispatcher].central.pop_front() {
                 // A place is free: the one that the reply has left.
                 match self.member_for(dispatcher, number) {
                     Some(member) => {
                         let cost = self.plan_giving(dispatcher, member, number);
-                        end = self.common.stalls.end(dispatcher, end, cost);
+                        end = self.state.stalls.end(dispatcher, end, cost);
                     }
                     None => self.dispatchers[dispatcher].central.push_front(number),
                 }
             }
-            self.common.events.set(dispatcher, end);
+            self.state.events.set(dispatcher, end);
         } else if let Some(number) = own.received.pop_front() {
-            let mut cost = self.common.costs.tcp_in();
+            let mut cost = self.state.costs.tcp_in();
             match self.member_for(dispatcher, number) {
                 Some(member) => cost += self.plan_giving(dispatcher, member, number),
                 None => self.dispatchers[dispatcher].central.push_back(number),
             }
-            let end = self.common.stalls.end(dispatcher, now, cost);
-            self.common.events.set(dispatcher, end);
+            let end = self.state.stalls.end(dispatcher, now, cost);
+            self.state.events.set(dispatcher, end);
         } else {
             own.is_idle = true;
             if let Some(visible) = visible {
-                self.common.events.set(dispatcher, visible);
+                self.state.events.set(dispatcher, visible);
             }
-            self.common.rest(dispatcher, now);
+            self.state.rest(dispatcher, now);
         }
     }
 
     /// The dispatcher's work is done: members get what it gave.
     fn deliver(&mut self, dispatcher: usize, now: u64) {
         while let Some((member, number)) = self.dispatchers[dispatcher].giving.pop_front() {
-            let visible = now + self.common.costs.latency();
+            let visible = now + self.state.costs.latency();
             self.members[member].inbox.push_back((visible, number));
             self.lengths[member] += 1;
             if self.members[member].step == Step::Idle {
@@ -190,20 +190,20 @@ impl Dispatchers {
         };
         let mut start = now.max(*visible);
         if self.members[member].step == Step::Idle {
-            start = self.common.rouse(worker, start);
+            start = self.state.rouse(worker, start);
         }
         if start <= now {
             self.begin(member, member, now);
             return;
         }
         self.members[member].step = Step::Take;
-        self.common.events.set(worker, start);
+        self.state.events.set(worker, start);
     }
 
     fn rest(&mut self, member: usize, now: u64) {
         self.members[member].step = Step::Idle;
         let worker = self.worker_of(member);
-        self.common.rest(worker, now);
+        self.state.rest(worker, now);
     }
 
     /// A member begins with the first request in the queue of `victim`, which it may steal from.
@@ -217,15 +217,15 @@ impl Dispatchers {
         let mut start = now.max(visible);
         if self.queueing == Queueing::Ws {
             let (got_at, got) = self.members[victim].lock.take(worker, start);
-            let cost = self.common.queue_lock(got);
-            start = self.common.stalls.end(worker, got_at, cost);
+            let cost = self.state.queue_lock(got);
+            start = self.state.stalls.end(worker, got_at, cost);
             self.members[victim].lock.give_back(start);
         }
-        let service = self.common.requests.get(number).service;
-        let cost = self.common.costs.member() + service;
-        let end = self.common.stalls.end(worker, start, cost);
+        let service = self.state.requests.get(number).service;
+        let cost = self.state.costs.member() + service;
+        let end = self.state.stalls.end(worker, start, cost);
         self.members[member].step = Step::Work(number);
-        self.common.events.set(worker, end);
+        self.state.events.set(worker, end);
     }
 
     /// As many idle members of a dispatcher look for something to steal as there is waiting.
@@ -246,7 +246,7 @@ impl Dispatchers {
         for _ in 0..woken {
             let idle = own.clone().find(|member| self.members[*member].step == Step::Idle);
             let Some(member) = idle else { return };
-            let start = self.common.rouse(self.worker_of(member), now);
+            let start = self.state.rouse(self.worker_of(member), now);
             self.look(member, start);
         }
     }
@@ -255,8 +255,8 @@ impl Dispatchers {
         let worker = self.worker_of(member);
         self.dispatchers[member / self.each].looking += 1;
         self.members[member].step = Step::Look;
-        let end = start + self.common.costs.steal();
-        self.common.events.set(worker, end);
+        let end = start + self.state.costs.steal();
+        self.state.events.set(worker, end);
     }
 
     /// A member has nothing in work.
@@ -302,16 +302,16 @@ impl Dispatchers {
                 self.have_looked_at(dispatcher, now);
             }
             Step::Work(number) => {
-                let visible = now + self.common.costs.latency();
+                let visible = now + self.state.costs.latency();
                 let own = &mut self.dispatchers[dispatcher];
                 let is_first = own.replies.is_empty();
                 own.replies.push_back((visible, member, number));
                 if own.is_idle && is_first {
-                    let at = self.common.rouse(dispatcher, visible);
+                    let at = self.state.rouse(dispatcher, visible);
                     if at <= now {
                         self.dispatch(dispatcher, now);
                     } else {
-                        self.common.events.set(dispatcher, at);
+                        self.state.events.set(dispatcher, at);
                     }
                 }
                 self.go_on(member, now);
@@ -322,23 +322,23 @@ impl Dispatchers {
 
 impl System for Dispatchers {
     fn arrive(&mut self, arrival: &Arrival) {
-        let number = self.common.requests.insert(arrival);
+        let number = self.state.requests.insert(arrival);
         let hash = hash_of(arrival.connection, self.connections);
         let dispatcher = usize::from(member_of_connection(hash, self.dispatchers.len() as u16));
         self.dispatchers[dispatcher].received.push_back(number);
         if self.dispatchers[dispatcher].is_idle {
-            let at = self.common.rouse(dispatcher, arrival.at);
+            let at = self.state.rouse(dispatcher, arrival.at);
             if at <= arrival.at {
                 self.dispatch(dispatcher, at);
             } else {
                 self.dispatchers[dispatcher].is_idle = false;
-                self.common.events.set(dispatcher, at);
+                self.state.events.set(dispatcher, at);
             }
         }
     }
 
     fn advance(&mut self, next: Next) {
-        let (now, worker) = (next.time(), self.common.events.take(next));
+        let (now, worker) = (next.time(), self.state.events.take(next));
         match worker.checked_sub(self.dispatchers.len()) {
             None => {
                 self.deliver(worker, now);
@@ -348,11 +348,11 @@ impl System for Dispatchers {
         }
     }
 
-    fn common(&self) -> &Common {
-        &self.common
+    fn state(&self) -> &SystemState {
+        &self.state
     }
 
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
+    fn state_mut(&mut self) -> &mut SystemState {
+        &mut self.state
     }
 }

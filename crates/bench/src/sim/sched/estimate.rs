@@ -1,8 +1,8 @@
 //! Percentiles, and how far they may be off.
 
-use super::common::System;
 use super::meter::{Latencies, quantile_us};
 use super::source::Source;
+use super::system::System;
 
 /// How long is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +66,8 @@ pub(super) fn estimate<S: System>(
     precision: &Precision,
 ) -> Estimate {
     run(system, source, 2 * precision.batch);
-    let start = system.common().meter.last;
-    let mut simulated = system.common().meter.completed;
+    let start = system.state().meter.last;
+    let mut simulated = system.state().meter.completed;
     let (mut batch, mut waited_for_order) = (precision.batch, 0);
     let mut batches: Vec<Latencies> = Vec::with_capacity(BATCHES);
     let mut waits = Vec::with_capacity(BATCHES);
@@ -75,9 +75,9 @@ pub(super) fn estimate<S: System>(
     let mut means = Vec::new();
     loop {
         while batches.len() < BATCHES {
-            system.common_mut().meter.clear();
+            system.state_mut().meter.clear();
             run(system, source, batch);
-            let meter = &system.common().meter;
+            let meter = &system.state().meter;
             batches.push(meter.latencies.clone());
             waits.push((meter.sojourn - meter.service) / meter.completed.max(1) as f64 / 1e3);
             #[cfg(test)]
@@ -90,7 +90,7 @@ pub(super) fn estimate<S: System>(
         let margin = margin(&batches, &latencies, precision.percentile);
         if precision.is_reached(margin, latencies.len()) {
             let counted = latencies.len() as f64;
-            let seconds = (system.common().meter.last - start) as f64 / 1e12;
+            let seconds = (system.state().meter.last - start) as f64 / 1e12;
             return Estimate {
                 margin,
                 throughput: counted / seconds,
@@ -119,9 +119,9 @@ pub(super) fn estimate<S: System>(
 
 /// Simulates until so many replies more have left.
 pub(super) fn run<S: System>(system: &mut S, source: &mut Source, replies: u64) {
-    let end = system.common().meter.completed + replies;
-    while system.common().meter.completed < end {
-        let next = system.common().events.next();
+    let end = system.state().meter.completed + replies;
+    while system.state().meter.completed < end {
+        let next = system.state().events.next();
         if source.next_at() <= next.time() {
             system.arrive(&source.take());
         } else {

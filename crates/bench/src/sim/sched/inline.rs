@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use rheostat_tcp::sched::{Queueing, choose_theft, member_of_connection, members_to_wake};
 
-use super::common::{Common, System, hash_of};
 use super::events::Next;
 use super::lock::Lock;
 use super::source::Arrival;
+use super::system::{System, SystemState, hash_of};
 use super::trial::Setting;
 
 /// What a worker does until it is due.
@@ -30,7 +30,7 @@ enum Step {
 /// Inline workers.
 #[derive(Debug)]
 pub(super) struct Inline {
-    common: Common,
+    state: SystemState,
     queueing: Queueing,
     /// Requests that wait, by receive queue.
     queues: Vec<VecDeque<u32>>,
@@ -57,7 +57,7 @@ impl Inline {
         let (workers, queues) = (setting.scheduler.workers(), setting.scheduler.receive_queues());
         let (workers, queues) = (usize::from(workers), usize::from(queues));
         Inline {
-            common: Common::new(setting),
+            state: SystemState::new(setting),
             queueing,
             queues: vec![VecDeque::new(); queues],
             locks: vec![Lock::new(); queues],
@@ -86,18 +86,18 @@ impl Inline {
 
     fn rouse(&mut self, worker: usize, now: u64) -> u64 {
         self.idle &= !(1 << worker);
-        self.common.rouse(worker, now)
+        self.state.rouse(worker, now)
     }
 
     fn rest(&mut self, worker: usize, now: u64) {
         self.idle |= 1 << worker;
         self.steps[worker] = Step::Idle;
-        self.common.rest(worker, now);
+        self.state.rest(worker, now);
     }
 
     fn set(&mut self, worker: usize, step: Step, time: u64) {
         self.steps[worker] = step;
-        self.common.events.set(worker, time);
+        self.state.events.set(worker, time);
     }
 
     /// A worker takes up to `most` requests from a queue that is not empty, under its lock.
@@ -107,8 +107,8 @@ impl Inline {
         self.waiting -= count;
         self.taken[worker].extend(self.queues[queue].drain(..count as usize));
         let (start, got) = self.locks[queue].take(worker, now);
-        let cost = self.common.queue_lock(got);
-        let end = self.common.stalls.end(worker, start, cost);
+        let cost = self.state.queue_lock(got);
+        let end = self.state.stalls.end(worker, start, cost);
         self.locks[queue].give_back(end);
         self.set(worker, Step::Take, end);
     }
@@ -136,7 +136,7 @@ impl Inline {
 
     fn look(&mut self, worker: usize, now: u64) {
         self.looking += 1;
-        let end = now + self.common.costs.steal();
+        let end = now + self.state.costs.steal();
         self.set(worker, Step::Look, end);
     }
 
@@ -152,8 +152,8 @@ impl Inline {
 
     /// A worker enters TCP in with a request if its ticket is due, and waits otherwise.
     fn enter(&mut self, worker: usize, number: u32, now: u64) {
-        let ticket = self.common.requests.get(number).ticket;
-        let connection = self.common.requests.connection_of(number);
+        let ticket = self.state.requests.get(number).ticket;
+        let connection = self.state.requests.connection_of(number);
         if connection.due != ticket {
             connection.waiting |= 1 << worker;
             self.steps[worker] = Step::Wait(number);
@@ -162,7 +162,7 @@ impl Inline {
         self.work(worker, number, now);
         // Whoever waited for this ticket is next for the lock.
         loop {
-            let connection = self.common.requests.connection_of(number);
+            let connection = self.state.requests.connection_of(number);
             let (due, mut waiting) = (connection.due, connection.waiting);
             if waiting == 0 {
                 return;
@@ -173,19 +173,19 @@ impl Inline {
                 Some(worker)
             })
             .find_map(|worker| match self.steps[worker] {
-                Step::Wait(other) if self.common.requests.get(other).ticket == due => {
+                Step::Wait(other) if self.state.requests.get(other).ticket == due => {
                     Some((worker, other))
                 }
                 _ => None,
             });
             let Some((worker, other)) = next else { return };
-            self.common.requests.connection_of(number).waiting &= !(1 << worker);
+            self.state.requests.connection_of(number).waiting &= !(1 << worker);
             self.work(worker, other, now);
         }
     }
 
     fn work(&mut self, worker: usize, number: u32, now: u64) {
-        let end = self.common.receive_and_work(worker, number, now);
+        let end = self.state.receive_and_work(worker, number, now);
         self.set(worker, Step::Work(number), end);
     }
 }
@@ -193,7 +193,7 @@ impl Inline {
 impl System for Inline {
     fn arrive(&mut self, arrival: &Arrival) {
         let now = arrival.at;
-        let number = self.common.requests.insert(arrival);
+        let number = self.state.requests.insert(arrival);
         let hash = hash_of(arrival.connection, self.connections);
         let queue = usize::from(member_of_connection(hash, self.queues.len() as u16));
         let is_idle = |worker: usize| self.idle & (1 << worker) != 0;
@@ -222,7 +222,7 @@ impl System for Inline {
     }
 
     fn advance(&mut self, next: Next) {
-        let (now, worker) = (next.time(), self.common.events.take(next));
+        let (now, worker) = (next.time(), self.state.events.take(next));
         match self.steps[worker] {
             Step::Look => {
                 self.looking -= 1;
@@ -237,7 +237,7 @@ impl System for Inline {
                 self.have_looked_at(now);
             }
             Step::Work(number) => {
-                let end = self.common.reply(worker, number, now);
+                let end = self.state.reply(worker, number, now);
                 if end > now {
                     self.set(worker, Step::Send, end);
                 } else {
@@ -249,11 +249,11 @@ impl System for Inline {
         }
     }
 
-    fn common(&self) -> &Common {
-        &self.common
+    fn state(&self) -> &SystemState {
+        &self.state
     }
 
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
+    fn state_mut(&mut self) -> &mut SystemState {
+        &mut self.state
     }
 }

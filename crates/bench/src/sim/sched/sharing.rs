@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::common::{Common, System};
 use super::events::Next;
 use super::source::Arrival;
+use super::system::{System, SystemState};
 use super::trial::Setting;
 
 /// All requests in the service share the workers equally, each at most one of them (M/G/k-PS). TCP is part of a request's work; hand-offs and
 /// locks cost nothing.
 #[derive(Debug)]
 pub(super) struct Sharing {
-    common: Common,
+    state: SystemState,
     workers: f64,
     /// By the work that each request in service has had when it is done, if it came at the beginning: those with the least leave first.
     requests: BinaryHeap<Reverse<(u64, u32)>>,
@@ -25,7 +25,7 @@ pub(super) struct Sharing {
 impl Sharing {
     pub(super) fn new(setting: &Setting<'_>) -> Sharing {
         Sharing {
-            common: Common::new(setting),
+            state: SystemState::new(setting),
             workers: f64::from(setting.scheduler.workers()),
             requests: BinaryHeap::new(),
             attained: 0.0,
@@ -46,7 +46,7 @@ impl Sharing {
     fn set_next(&mut self, now: u64) {
         if let Some(Reverse((work, _))) = self.requests.peek() {
             let left = (f64::from_bits(*work) - self.attained).max(0.0);
-            self.common.events.set(0, now + (left / self.rate()).ceil() as u64);
+            self.state.events.set(0, now + (left / self.rate()).ceil() as u64);
         }
     }
 }
@@ -54,8 +54,8 @@ impl Sharing {
 impl System for Sharing {
     fn arrive(&mut self, arrival: &Arrival) {
         self.update(arrival.at);
-        let number = self.common.requests.insert(arrival);
-        let work = arrival.service + self.common.costs.tcp_in() + self.common.costs.tcp_out();
+        let number = self.state.requests.insert(arrival);
+        let work = arrival.service + self.state.costs.tcp_in() + self.state.costs.tcp_out();
         // Bits of positive numbers are ordered as the numbers.
         self.requests.push(Reverse(((self.attained + work as f64).to_bits(), number)));
         self.set_next(arrival.at);
@@ -63,25 +63,25 @@ impl System for Sharing {
 
     fn advance(&mut self, next: Next) {
         let now = next.time();
-        self.common.events.take(next);
+        self.state.events.take(next);
         self.update(now);
         if let Some(Reverse((_, number))) = self.requests.pop() {
-            let connection = self.common.requests.get(number).connection;
-            if !self.common.requests.complete(number) {
-                self.common.meter.waited_for_order += 1;
+            let connection = self.state.requests.get(number).connection;
+            if !self.state.requests.complete(number) {
+                self.state.meter.waited_for_order += 1;
             }
-            while let Some(request) = self.common.requests.take_ready(connection) {
-                self.common.meter.record(&request, now);
+            while let Some(request) = self.state.requests.take_ready(connection) {
+                self.state.meter.record(&request, now);
             }
         }
         self.set_next(now);
     }
 
-    fn common(&self) -> &Common {
-        &self.common
+    fn state(&self) -> &SystemState {
+        &self.state
     }
 
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
+    fn state_mut(&mut self) -> &mut SystemState {
+        &mut self.state
     }
 }

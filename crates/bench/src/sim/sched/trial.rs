@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rheostat_tcp::sched::{Outstanding, Scheduler, SchedulerName};
 
-use super::common::System;
 use super::costs::RequestCosts;
 use super::dispatcher::Dispatchers;
 use super::estimate::{Estimate, Precision, estimate};
 use super::inline::Inline;
 use super::sharing::Sharing;
 use super::source::Source;
+use super::system::System;
 use super::workload::Workload;
 use crate::noise::Noise;
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler};
 
-use super::common::System;
 use super::costs::{Cost, RequestCosts};
 use super::estimate::{BATCHES, Estimate, Precision, run};
 use super::inline::Inline;
 use super::source::Source;
+use super::system::System;
 use super::trial::Setting;
 use super::workload::Workload;
 use crate::noise::Noise;
@@ -235,7 +235,7 @@ fn a_locked_queue_and_replies_in_order_are_those_of_a_direct_recursion() {
             Source::new(setting.workload, setting.rate, setting.connections(), setting.seed),
         );
         run(&mut system, &mut source, requests);
-        let mean = system.common().meter.sojourn / 1e3 / requests as f64;
+        let mean = system.state().meter.sojourn / 1e3 / requests as f64;
         let exact = oracle(&setting, requests, 700_000);
         println!("{name}, {each} connections each: {mean:.3}, by recursion {exact:.3}");
         // The last few requests are others: those that left, and those that came.

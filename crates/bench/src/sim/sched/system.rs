@@ -20,14 +20,14 @@ pub(super) trait System {
     /// A worker is due.
     fn advance(&mut self, next: Next);
 
-    fn common(&self) -> &Common;
+    fn state(&self) -> &SystemState;
 
-    fn common_mut(&mut self) -> &mut Common;
+    fn state_mut(&mut self) -> &mut SystemState;
 }
 
 /// The state that all schedulers have.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct SystemState {
     pub(super) events: Events,
     pub(super) requests: Requests,
     pub(super) costs: DrawnCosts,
@@ -40,14 +40,14 @@ pub(super) struct Common {
     shares_connections: bool,
 }
 
-impl Common {
-    pub(super) fn new(setting: &Setting<'_>) -> Common {
+impl SystemState {
+    pub(super) fn new(setting: &Setting<'_>) -> SystemState {
         let workers = usize::from(setting.scheduler.workers());
         let pauses = |worker: usize| {
             Pauses::of(setting.noise?, setting.seed ^ (0x70_u64 << 32) ^ worker as u64).into()
         };
         let random = SmallRng::seed_from_u64(setting.seed ^ 0xC057);
-        Common {
+        SystemState {
             events: Events::new(workers),
             requests: Requests::new(setting.connections()),
             costs: DrawnCosts::new(setting.costs, random),
