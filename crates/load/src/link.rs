@@ -95,6 +95,8 @@ fn write(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads, sockets.
+
     use std::io::Read;
     use std::net::TcpListener;
 

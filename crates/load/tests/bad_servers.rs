@@ -1,4 +1,6 @@
 //! Servers that do not answer as they should: an error with its reason, or outcomes that are counted; and an end.
+//!
+//! Timed: threads.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

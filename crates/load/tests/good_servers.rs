@@ -1,4 +1,6 @@
 //! Servers that answer: every request that was due is accounted for.
+//!
+//! Timed: clock.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn thieves_meet_at_different_queues_of_equal_length() {
         let waiting = [0, 4, 0, 4];
-        let victim = |thief| choose_theft(thief, &waiting, 32).map(|theft| theft.victim);
-        assert_eq!((victim(0), victim(2)), (Some(1), Some(3)));
+        let robbed = |thief| choose_theft(thief, &waiting, 32).map(|theft| theft.victim);
+        assert_eq!((robbed(0), robbed(2)), (Some(1), Some(3)));
     }
 
     proptest! {
