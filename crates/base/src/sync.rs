@@ -5,6 +5,7 @@
 
 pub mod attendance;
 pub mod calls;
+pub mod load_fence;
 pub mod parker;
 pub mod prefetch;
 pub mod spsc;

@@ -18,6 +18,9 @@ const CORRECTIONS: usize = 8;
 const MOST: u64 = 1 << 40;
 /// How long one repetition takes, about, in nanoseconds.
 const SPAN: u64 = 2_000_000;
+/// How long operations run before any is counted, in nanoseconds: what was just written of a buffer is in caches that do not hold
+/// it later.
+const SETTLE: u64 = 500_000_000;
 
 /// A count of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +45,10 @@ impl Calibration {
 
 /// Finds how many operations of `computation` take `target` nanoseconds, with the two readings of the clock around them.
 pub fn calibrate(computation: &mut Computation, clock: &Clock, target: u64) -> Calibration {
+    let begin = clock.cycles();
+    while clock.nanos_between(begin, clock.cycles()) < SETTLE {
+        computation.run(1_000);
+    }
     let runs = (SPAN / target.max(1)).clamp(5, 201) as usize;
     let mut times = Vec::with_capacity(runs);
     search(target, |operations| {

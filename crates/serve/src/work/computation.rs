@@ -6,6 +6,8 @@ mod roots;
 mod stream;
 mod strided;
 
+use rheostat_base::sync::load_fence::wait_for_loads;
+
 use super::kind::WorkKind;
 
 /// Bytes of a cache line.
@@ -39,7 +41,7 @@ impl Computation {
         self.memory.len()
     }
 
-    /// Does so many operations.
+    /// Does so many operations, and waits for what they read.
     pub fn run(&mut self, operations: u64) {
         self.at = match self.kind {
             WorkKind::Null => 0,
@@ -49,6 +51,7 @@ impl Computation {
             WorkKind::Stream => stream::run(&self.memory, self.at, operations),
             WorkKind::Chase => chase::run(&self.memory, self.at, operations),
         };
+        wait_for_loads();
     }
 }
 
