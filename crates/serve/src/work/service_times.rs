@@ -12,7 +12,7 @@ pub const CLASSES: usize = 16;
 /// The longest service time, in nanoseconds.
 pub const LONGEST: u64 = 100_000_000;
 
-/// A distribution of service times. A draw is a uniform number of 64 bits, so that whoever has the numbers has the times.
+/// A distribution of service times. A draw is a uniform number of 64 bits, so that the numbers determine the times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceTimes {
     shape: Shape,

@@ -96,7 +96,7 @@ pub enum MoveReason {
     },
     /// The lane is to be parked.
     Parking,
-    /// The lane has more work than its objectives allow, or makes room for a lane that has.
+    /// The lane has more work than its objectives allow, or would have it after a step of the load, or makes room for such a lane.
     Objective {
         /// Its load.
         load: Load,

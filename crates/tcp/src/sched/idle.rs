@@ -1,4 +1,4 @@
-//! What a worker does that has nothing to do, and whom more work wakes.
+//! What a worker does that has nothing to do, and how many sleeping workers are woken when there is more work.
 
 /// What a worker does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

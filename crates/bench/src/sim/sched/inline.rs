@@ -160,7 +160,7 @@ impl Inline {
             return;
         }
         self.work(worker, number, now);
-        // Whoever waited for this ticket is next for the lock.
+        // The worker that waited for this ticket is next for the lock.
         loop {
             let connection = self.state.requests.connection_of(number);
             let (due, mut waiting) = (connection.due, connection.waiting);

@@ -15,8 +15,8 @@ const PART: f64 = 0.75;
 
 impl Dyssect {
     /// As few changes as let the objectives be met when the load grows at once by as much as these lanes could bear, where all meets
-    /// them now. A plan comes every short period, and what a lane cannot do waits until then: the thesis leaves such steps to chance.
-    /// `None` if all stays as it is.
+    /// them now. A plan comes every short period, and what a lane cannot do waits until then. The thesis (chapter 5) has no such step. `None` if
+    /// all stays as it is.
     pub(super) fn prepare(
         &self,
         load: &LoadSnapshot,
