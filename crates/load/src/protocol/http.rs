@@ -10,6 +10,8 @@ use super::{Progress, Reply};
 const LONGEST_HEAD: usize = 64 << 10;
 /// Fields of a head at most.
 const FIELDS: usize = 128;
+/// Interim replies before a final one at most.
+const INTERIM: usize = 16;
 const PADDING: &str = "X-Padding: ";
 
 /// Whether text can be the target of a request.
@@ -35,26 +37,56 @@ enum Body {
     UntilClose,
 }
 
+/// What stands at the beginning of some bytes.
+enum Found {
+    /// An interim reply of so many bytes: the final one follows.
+    Interim(usize),
+    /// A final reply, or none.
+    Final(Progress),
+}
+
 pub(super) fn parse(bytes: &[u8], ended: bool) -> Progress {
+    let mut at = 0;
+    for _ in 0..=INTERIM {
+        match find(&bytes[at..], ended) {
+            Found::Interim(len) => at += len,
+            Found::Final(Progress::Need(needed)) => {
+                return Progress::Need(at.saturating_add(needed));
+            }
+            Found::Final(Progress::Whole(len, reply)) => return Progress::Whole(at + len, reply),
+            Found::Final(garbage) => return garbage,
+        }
+    }
+    Progress::Garbage("too many interim replies precede a reply")
+}
+
+fn find(bytes: &[u8], ended: bool) -> Found {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut response = Response::new(&mut fields);
     let head = match response.parse(bytes) {
         Ok(Status::Complete(head)) => head,
         Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => {
-            return Progress::Need(bytes.len() + 1);
+            return Found::Final(Progress::Need(bytes.len() + 1));
         }
-        Ok(Status::Partial) => return Progress::Garbage("the head of a reply is too long"),
-        Err(_) => return Progress::Garbage("it is no reply of HTTP"),
+        Ok(Status::Partial) => {
+            return Found::Final(Progress::Garbage("the head of a reply is too long"));
+        }
+        Err(_) => return Found::Final(Progress::Garbage("it is no reply of HTTP")),
     };
     let code = response.code.unwrap_or(0);
-    // An interim reply: the final one follows.
-    if (100..200).contains(&code) && code != 101 {
-        return match parse(&bytes[head..], ended) {
-            Progress::Need(needed) => Progress::Need(head + needed),
-            Progress::Whole(len, reply) => Progress::Whole(head + len, reply),
-            garbage @ Progress::Garbage(_) => garbage,
-        };
+    match (100..200).contains(&code) && code != 101 {
+        true => Found::Interim(head),
+        false => Found::Final(end(&response, code, (head, bytes), ended)),
     }
+}
+
+/// Where a final reply ends whose head has `head` of `bytes`.
+fn end(
+    response: &Response<'_, '_>,
+    code: u16,
+    (head, bytes): (usize, &[u8]),
+    ended: bool,
+) -> Progress {
     let field = |name: &str| {
         let found = response.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
         found.filter_map(|field| std::str::from_utf8(field.value).ok()).next_back()
@@ -177,6 +209,11 @@ mod tests {
         ] {
             assert!(matches!(parse(wrong.as_bytes(), false), Progress::Garbage(_)), "{wrong:?}");
         }
+        let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100_000);
+        assert!(matches!(parse(interim.as_bytes(), false), Progress::Garbage(_)));
+        let long =
+            format!("{}HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", &interim[..50], usize::MAX);
+        assert_eq!(parse(long.as_bytes(), false), Progress::Need(usize::MAX));
         let endless = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n";
         assert!(matches!(parse(endless.as_bytes(), false), Progress::Need(_)));
     }
