@@ -126,6 +126,10 @@ fn parse(bytes: &[u8], magic: [u8; 4]) -> Result<(u32, [u64; 3], u8), FrameError
     if bytes[..known] != magic[..known] {
         return Err(FrameError::Wrong("it does not begin as a frame does"));
     }
+    if known < magic.len() {
+        // The next byte may show that it is no frame.
+        return Err(FrameError::Partial(known + 1));
+    }
     if bytes.len() < HEAD {
         return Err(FrameError::Partial(HEAD));
     }
@@ -162,7 +166,11 @@ mod tests {
             for cut in [0, 3, 39, 40, length as usize - 1] {
                 let cut = cut.min(length as usize - 1);
                 let error = WorkRequest::parse(&bytes[..cut]);
-                let needed = if cut < HEAD { HEAD } else { length as usize };
+                let needed = match cut {
+                    0..4 => cut + 1,
+                    4..HEAD => HEAD,
+                    _ => length as usize,
+                };
                 assert_eq!(error, Err(FrameError::Partial(needed)), "{cut} of {length}");
             }
             assert!(matches!(WorkReply::parse(&bytes), Err(FrameError::Wrong(_))));
