@@ -4,6 +4,7 @@
 #[cfg(not(loom))]
 pub mod capability;
 pub mod cgroup;
+pub mod choice;
 pub mod clock;
 pub mod core_set;
 pub mod counter;

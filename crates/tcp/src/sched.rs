@@ -4,9 +4,10 @@
 //! and puts a [queueing model](Queueing) before them. *Inline*: each worker does all stages. *Dispatcher D:A*: D network workers
 //! have a receive queue, connections and A ÷ D application workers (*members*) each.
 //!
-//! Choices are pure functions of queue lengths, so that a runtime and a simulation share them: [`least_loaded_member`] and
-//! [`member_of_connection`] (where a dispatcher puts a request), [`choose_theft`] (what an idle worker takes from others),
-//! [`IdlePolicy`] (poll, pause or sleep), [`members_to_wake`]. Nothing here allocates but errors and lists of names.
+//! Choices are pure functions of queue lengths ([`rheostat_base::choice`]), so that the runtime and a simulation share them:
+//! [`least_loaded_member`] and [`member_of_connection`] (where a dispatcher puts a request), [`choose_theft`] (what an idle worker
+//! takes from others), [`IdlePolicy`] (poll, pause or sleep), [`members_to_wake`]. Nothing here allocates but errors and lists of
+//! names.
 //!
 //! | | receive queues | who takes from a queue | locks | who sends the reply |
 //! |---|---|---|---|---|
@@ -16,17 +17,15 @@
 //! | `dispatcher-D:A` | D | its dispatcher | none | the dispatcher of the connection |
 
 mod error;
-mod idle;
-mod member;
 mod name;
 mod scheduler;
 mod stage;
-mod theft;
 
 pub use error::SchedulerError;
-pub use idle::{IdleAction, IdlePolicy, members_to_wake};
-pub use member::{Outstanding, least_loaded_member, member_of_connection};
 pub use name::{Queueing, SchedulerName, Split};
+pub use rheostat_base::choice::{
+    IdleAction, IdlePolicy, Outstanding, Theft, choose_theft, least_loaded_member,
+    member_of_connection, members_to_wake,
+};
 pub use scheduler::{Role, Scheduler};
 pub use stage::Stage;
-pub use theft::{Theft, choose_theft};
