@@ -110,6 +110,8 @@ pub struct Lane {
     counters: Arc<LaneCounters>,
     load: LaneLoad,
     service: Box<dyn Service>,
+    /// Whether the service puts work off.
+    puts_off: bool,
     time: TimeSource,
     /// Packets to treat as unusual ones.
     unusual: Unusual,
@@ -190,6 +192,7 @@ impl Lane {
                 times: Arc::default(),
                 busy_time: BusyTime::default(),
             },
+            puts_off: config.service.puts_off(),
             service: config.service,
             time: config.time,
             unusual: Unusual::default(),
@@ -378,6 +381,9 @@ impl Lane {
         let completed = self.complete();
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.tick();
+            if self.puts_off && !self.shards.is_joint() {
+                self.do_work();
+            }
             if self.out.has_deferred() {
                 self.dispatch_deferred();
             }
@@ -536,6 +542,9 @@ impl Lane {
                 self.process_jointly();
             } else {
                 self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
+                if self.puts_off {
+                    self.do_work();
+                }
             }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             if measuring.is_measured {
@@ -553,6 +562,13 @@ impl Lane {
             if self.out.has_reinjected() {
                 self.reinject();
             }
+        }
+    }
+
+    /// Does what the service has put off, where all shards are this lane's.
+    fn do_work(&mut self) {
+        while self.service.work(&mut self.out) {
+            self.service.settle(&mut self.shards, &mut self.out);
         }
     }
 

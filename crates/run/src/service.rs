@@ -1,6 +1,6 @@
 //! What a lane runs: a chain of network functions, or a service of one's own.
 
-use rheostat_base::Time;
+use rheostat_base::{ShardId, Time};
 use rheostat_packet::FlowKey;
 use rheostat_state::{DetachedFlow, FlowHash, Shard};
 
@@ -34,6 +34,28 @@ pub trait Service: Send + 'static {
     /// Processes packets of shards that the lane owns, in order, and leaves `batch` empty: each
     /// packet goes to `out`, or to the service's client, or is freed and counted as consumed or dropped.
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output);
+
+    /// Whether [`Service::process`] and [`Service::tick`] put work off that needs no shard: [`Service::work`] does it.
+    fn puts_off(&self) -> bool {
+        false
+    }
+
+    /// Does one piece of the work that was put off, longest waiting first; `false` when there is none. Called when the lane holds
+    /// no shard that others wait for.
+    fn work(&mut self, _out: &mut Output) -> bool {
+        false
+    }
+
+    /// The shard that the next outcome of such work is for.
+    fn unsettled(&self) -> Option<ShardId> {
+        None
+    }
+
+    /// Takes outcomes into their shards, in the order in which they came, until one is for a shard that is not here.
+    fn settle(&mut self, _shards: &mut ShardSet, _out: &mut Output) {}
+
+    /// Gives the next outcome up, whose shard no lane may work on.
+    fn abandon(&mut self) {}
 
     /// A shard has come from another lane. Its packets, held meanwhile, follow; timers in it may already be due.
     fn shard_arrived(&mut self, _shard: &mut Shard) {}

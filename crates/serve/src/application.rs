@@ -12,8 +12,13 @@ use rheostat_base::LaneId;
 ///             Conn                  Worker               Conn
 /// ```
 ///
-/// A panic in any of these methods resets the connection whose turn it is, and nothing else.
+/// `handle` sees no connection, so some [schedulers](crate::AvailableScheduler) have it called on another thread than the other
+/// two. A panic in any of these methods resets the connection whose turn it is, and nothing else.
 pub trait Application: Send + Sync + 'static {
+    /// Whether a request is to be handled only when the reply to the one before it, on the same connection, is there. Where
+    /// workers share connections, or do nothing but requests, several requests of a connection may otherwise be handled at
+    /// once. Replies are in order either way.
+    const SERIAL: bool = false;
     /// What is kept for a connection. It moves between lanes with its connection.
     type Conn: Send + 'static;
     /// What is kept for a lane: buffers, handles. Made anew after a panic.

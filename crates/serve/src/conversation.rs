@@ -1,20 +1,23 @@
 //! What passes between a connection and the application: bytes in, requests, replies, bytes out.
 
+mod apart;
+mod replies;
 mod stream;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use rheostat_base::{LaneId, Time};
+use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_tcp::Connection;
 
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
-use crate::connections::{Connections, Found};
+use crate::connections::{ConnectionId, Connections, Found};
 use crate::counters::Counters;
 use crate::driver::{Driver, Surroundings, Turn};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
+use apart::{Apart, Job, Origin, Outcome};
 use stream::Pending;
 pub(crate) use stream::Stream;
 
@@ -22,6 +25,10 @@ pub(crate) use stream::Stream;
 const PIECE: usize = 64 << 10;
 /// Requests of one connection that are handled in a row, before other connections have their turn.
 const ROW: usize = 64;
+/// Requests of one connection that are handled apart at a time: behind so many, it is not read from.
+const UNDER_WAY: usize = 32;
+/// Boxes kept for connections on which something is under way.
+const BOXES: usize = 64;
 
 /// A lane's part in the application.
 pub(crate) struct Conversations<A: Application> {
@@ -38,6 +45,12 @@ pub(crate) struct Conversations<A: Application> {
     spare: Vec<u8>,
     /// For pieces of replies.
     piece: Vec<u8>,
+    /// For what is under way on a connection between its turns.
+    boxes: Vec<Box<Pending<A>>>,
+    /// Requests, if they are not handled in the turn of their connection.
+    apart: Option<Apart<A>>,
+    /// The connection whose turn it is.
+    turn_of: Option<ConnectionId>,
 }
 
 impl<A: Application> Driver for Conversations<A> {
@@ -64,18 +77,69 @@ impl<A: Application> Driver for Conversations<A> {
         connections: &mut Connections<Stream<A>>,
         around: &mut Surroundings<'_>,
     ) -> Turn {
+        if self.apart.is_some() {
+            self.turn_of = Some(connections.id(slot));
+        }
         match connections.get(slot) {
             Found::Live(_, entry) => self.advance_entry(entry, around.now),
             _ => Turn::Over,
         }
     }
 
-    /// In good order if nothing is under way.
+    /// In good order if nothing is under way. It is no peer's silence if the application takes its time.
     fn end_idle(&mut self, entry: &mut Entry<Stream<A>>, _now: Time) {
         match entry.stream.is_idle() {
             true => entry.phase = Phase::Ending,
+            false if entry.stream.awaits_replies() => {}
             false => abort(entry),
         }
+    }
+
+    fn puts_off(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    fn work(&mut self) -> bool {
+        let Some(apart) = &mut self.apart else { return false };
+        let Some(result) = apart.work(&self.app, &mut self.worker) else { return false };
+        if result.is_err() {
+            self.renew_worker();
+        }
+        true
+    }
+
+    fn unsettled(&self) -> Option<ShardId> {
+        self.apart.as_ref()?.unsettled()
+    }
+
+    fn settle(&mut self, connections: Option<&mut Connections<Stream<A>>>) -> Option<u32> {
+        let Outcome { origin, reply } = self.apart.as_mut()?.outcomes.pop_front()?;
+        let Origin { connection, place, .. } = origin;
+        let entry = connections.and_then(|connections| connections.live_mut(connection));
+        let counter = match &reply {
+            Ok(_) => &self.counters.requests,
+            Err(_) => &self.counters.panics,
+        };
+        counter.increment();
+        let Some(entry) = entry else {
+            self.counters.unclaimed.increment();
+            return None;
+        };
+        match (reply, &mut entry.stream.pending) {
+            (Ok(reply), Some(pending)) => {
+                if pending.replies.put(place, reply).is_some() {
+                    self.counters.unclaimed.increment();
+                    return None;
+                }
+            }
+            (Err(_), Some(_)) => abort(entry),
+            // It ended meanwhile.
+            (_, None) => {
+                self.counters.unclaimed.increment();
+                return None;
+            }
+        }
+        Some(connection.slot)
     }
 
     fn abort(entry: &mut Entry<Stream<A>>) {
@@ -93,7 +157,7 @@ enum Written {
 /// What came of looking for a request.
 enum Next<A: Application> {
     None,
-    Request(A::Request),
+    Request(A::Request, u8),
     Refused(A::Reply),
     Broken,
 }
@@ -112,7 +176,16 @@ impl<A: Application> Conversations<A> {
             reads_own: true,
             spare: Vec::new(),
             piece: Vec::new(),
+            boxes: Vec::new(),
+            apart: None,
+            turn_of: None,
         }
+    }
+
+    /// Has requests handled when the shards have been given back, and not in the turn of their connection.
+    pub(crate) fn handling_apart(mut self) -> Conversations<A> {
+        self.apart = Some(Apart::new());
+        self
     }
 
     /// Lets a connection and the application go on as far as they can. A panic of the application resets the connection.
@@ -129,7 +202,12 @@ impl<A: Application> Conversations<A> {
         self.counters.panics.increment();
         abort(entry);
         (self.current, self.reads_own) = (Pending::new(), true);
-        // Whatever it was about is in doubt.
+        self.renew_worker();
+    }
+
+    /// After a panic: whatever it was about is in doubt.
+    #[cold]
+    fn renew_worker(&mut self) {
         if let Ok(worker) = catch_unwind(AssertUnwindSafe(|| self.app.worker(self.lane))) {
             self.worker = worker;
         }
@@ -168,19 +246,26 @@ impl<A: Application> Conversations<A> {
                 self.finish(entry, now);
                 continue;
             }
-            let request = match self.current.request.take() {
-                Some(request) => request,
+            if self.current.replies.len() >= under_way::<A>() || self.current.is_last {
+                // The next reply goes on with it.
+                return Turn::Over;
+            }
+            let (request, class) = match self.current.request.take() {
+                Some(request) => (request, 0),
                 None => match self.next_request(entry, now) {
-                    Next::Request(request) => request,
+                    Next::Request(request, class) => (request, class),
                     Next::None if self.is_over(entry) => {
-                        entry.phase = Phase::Ending;
+                        self.end_behind_replies(entry);
                         continue;
                     }
                     Next::None => return Turn::Over,
                     Next::Refused(reply) => {
                         self.counters.refused.increment();
-                        self.current.reply = Some(reply);
-                        entry.phase = Phase::Ending;
+                        match self.current.replies.is_empty() {
+                            true => self.current.reply = Some(reply),
+                            false => self.current.replies.push(reply),
+                        }
+                        self.end_behind_replies(entry);
                         continue;
                     }
                     Next::Broken => {
@@ -190,6 +275,11 @@ impl<A: Application> Conversations<A> {
                     }
                 },
             };
+            if let (Some(apart), Some(connection)) = (&mut self.apart, self.turn_of) {
+                let place = self.current.replies.expect();
+                apart.jobs.push_back(Job { origin: Origin { connection, place, class }, request });
+                continue;
+            }
             match self.app.handle(&mut self.worker, request) {
                 Handled::Done(reply) => {
                     self.counters.requests.increment();
@@ -202,6 +292,14 @@ impl<A: Application> Conversations<A> {
             }
         }
         Turn::Again
+    }
+
+    /// No request is taken any more.
+    fn end_behind_replies(&mut self, entry: &mut Entry<Stream<A>>) {
+        match self.current.replies.is_empty() {
+            true => entry.phase = Phase::Ending,
+            false => self.current.is_last = true,
+        }
     }
 
     /// Whether no request will come: the peer has finished, or the run ends and nothing is under way.
@@ -225,6 +323,9 @@ impl<A: Application> Conversations<A> {
                 }
                 self.current.output = Vec::new();
             }
+            if self.current.reply.is_none() {
+                self.current.reply = self.current.replies.pop();
+            }
             let (Some(reply), Some(conn)) = (&mut self.current.reply, &mut stream.conn) else {
                 return Written::All;
             };
@@ -237,9 +338,15 @@ impl<A: Application> Conversations<A> {
             let mut out = ReplyBuffer::new(&mut self.piece, (limit - waiting).min(PIECE));
             let encoded = self.app.encode(conn, reply, &mut out);
             match encoded {
-                Encoded::Done => self.current.reply = None,
+                Encoded::Done => {
+                    self.current.reply = None;
+                    if self.current.is_last && self.current.replies.is_empty() {
+                        *phase = Phase::Ending;
+                    }
+                }
                 Encoded::Close => {
                     self.current.reply = None;
+                    self.current.replies.clear();
                     *phase = Phase::Ending;
                 }
                 Encoded::More if !self.piece.is_empty() => {}
@@ -290,10 +397,10 @@ impl<A: Application> Conversations<A> {
                         return Next::Broken;
                     }
                 }
-                Parsed::Request { request, len, .. } => {
+                Parsed::Request { request, len, class } => {
                     *taken += len.min(have);
                     *needed = 0;
-                    return Next::Request(request);
+                    return Next::Request(request, class);
                 }
                 Parsed::Refuse(reply) => return Next::Refused(reply),
             }
@@ -322,15 +429,19 @@ impl<A: Application> Conversations<A> {
 
     /// Begins the turn of a connection: what was under way on it is. One without input reads into the lane's buffer.
     fn begin(&mut self, stream: &mut Stream<A>) {
-        let Some(pending) = stream.pending.take() else {
+        let Some(mut pending) = stream.pending.take() else {
             self.counters.bytes_in.add(self.current.input.len() as u64);
             return;
         };
-        let own = std::mem::replace(&mut self.current, *pending);
+        std::mem::swap(&mut self.current, &mut pending);
+        let own = std::mem::take(&mut pending.input);
         self.reads_own = self.current.input.capacity() == 0;
         match self.reads_own {
-            true => self.current.input = own.input,
-            false => self.spare = own.input,
+            true => self.current.input = own,
+            false => self.spare = own,
+        }
+        if self.boxes.len() < BOXES {
+            self.boxes.push(pending);
         }
     }
 
@@ -339,14 +450,17 @@ impl<A: Application> Conversations<A> {
         if !matches!(entry.phase, Phase::Open | Phase::Ending) {
             // Nothing comes of it any more.
             (self.current.request, self.current.reply) = (None, None);
+            self.current.replies.clear();
+            self.current.is_last = false;
             self.current.output.clear();
             self.current.input.clear();
             self.current.taken = 0;
         }
         if !self.current.is_nothing() {
             let own = if self.reads_own { Vec::new() } else { std::mem::take(&mut self.spare) };
-            let rest = Pending { input: own, ..Pending::new() };
-            let mut pending = std::mem::replace(&mut self.current, rest);
+            let mut pending = self.boxes.pop().unwrap_or_else(|| Box::new(Pending::new()));
+            pending.input = own;
+            std::mem::swap(&mut self.current, &mut pending);
             if pending.unparsed().is_empty() {
                 self.keep(&mut pending);
             } else if self.reads_own {
@@ -354,7 +468,7 @@ impl<A: Application> Conversations<A> {
                 self.keep(&mut pending);
                 pending.input = rest;
             }
-            entry.stream.pending = Some(Box::new(pending));
+            entry.stream.pending = Some(pending);
         } else if !self.reads_own {
             self.current.input = std::mem::take(&mut self.spare);
         }
@@ -373,6 +487,11 @@ impl<A: Application> Conversations<A> {
             self.current.input = input;
         }
     }
+}
+
+/// Requests of one connection that are handled apart at a time.
+fn under_way<A: Application>() -> usize {
+    if A::SERIAL { 1 } else { UNDER_WAY }
 }
 
 /// Writes to the connection; how much, which may be nothing.

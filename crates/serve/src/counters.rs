@@ -125,6 +125,8 @@ counters! {
     refused,
     /// Panics of the application, each of which reset its connection.
     panics,
+    /// Requests handled whose connection had ended meanwhile.
+    unclaimed,
     /// Connections that came from other lanes with their shards.
     moved_connections,
 }

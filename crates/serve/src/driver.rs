@@ -1,6 +1,6 @@
 //! What decides what is read from connections and written to them.
 
-use rheostat_base::Time;
+use rheostat_base::{ShardId, Time};
 use rheostat_tcp::Event;
 
 use crate::connections::Connections;
@@ -53,6 +53,27 @@ pub(crate) trait Driver: Send + 'static {
         _connections: &mut Connections<Self::Stream>,
         _around: &mut Surroundings<'_>,
     ) {
+    }
+
+    /// Whether [`Driver::advance`] puts work off that needs no shard.
+    fn puts_off(&self) -> bool {
+        false
+    }
+
+    /// Does one piece of that work; `false` when there is none.
+    fn work(&mut self) -> bool {
+        false
+    }
+
+    /// The shard that the next outcome of the work is for.
+    fn unsettled(&self) -> Option<ShardId> {
+        None
+    }
+
+    /// Gives that outcome to its connection, if the shard's connections are there and it is one of them, and returns the slot of
+    /// the connection, which has to be advanced.
+    fn settle(&mut self, _connections: Option<&mut Connections<Self::Stream>>) -> Option<u32> {
+        None
     }
 
     /// Ends a connection on which nothing has moved for too long.

@@ -120,6 +120,8 @@ impl Http {
 }
 
 impl Application for Http {
+    /// A request sees what those before it have put (RFC 9112, 9.3.2).
+    const SERIAL: bool = true;
     type Conn = HttpConn;
     type Worker = ();
     type Request = HttpRequest;

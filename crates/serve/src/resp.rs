@@ -42,6 +42,8 @@ impl Resp {
 }
 
 impl Application for Resp {
+    /// A command sees what those before it have done.
+    const SERIAL: bool = true;
     type Conn = RespConn;
     type Worker = ();
     type Request = Command;

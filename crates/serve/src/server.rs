@@ -55,6 +55,7 @@ pub struct TcpServer {
     shared: Arc<Shared>,
     lanes: usize,
     ports: Option<Arc<Ports>>,
+    handles_apart: bool,
 }
 
 impl TcpServer {
@@ -104,7 +105,15 @@ impl TcpServer {
     ) -> Result<TcpServer, ServeError> {
         check(&listeners, &network)?;
         let shared = Arc::new(Shared::new(listeners, limits, lanes, secret));
-        Ok(TcpServer { program, network, shared, lanes, ports: None })
+        Ok(TcpServer { program, network, shared, lanes, ports: None, handles_apart: false })
+    }
+
+    /// Has the requests of an application handled when their lane has given the shards of their connections back, and not as
+    /// they are found: what schedulers need under which workers share connections, or do nothing but requests. Of no meaning to a
+    /// handler of events.
+    pub fn handling_apart(mut self) -> TcpServer {
+        self.handles_apart = true;
+        self
     }
 
     /// Lets the service open connections, from ports whose answers come home to their shards: so the steering and the hasher must
@@ -181,7 +190,11 @@ struct Events<H>(Arc<H>);
 
 impl<A: Application> Program for Requests<A> {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
-        service_of(lane, Conversations::new(lane, self.0.clone(), server.shared.clone()), server)
+        let conversations = Conversations::new(lane, self.0.clone(), server.shared.clone());
+        match server.handles_apart {
+            true => service_of(lane, conversations.handling_apart(), server),
+            false => service_of(lane, conversations, server),
+        }
     }
 
     fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {

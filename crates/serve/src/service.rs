@@ -417,6 +417,39 @@ impl<D: Driver> Service for TcpService<D> {
         }
     }
 
+    fn puts_off(&self) -> bool {
+        self.driver.puts_off()
+    }
+
+    fn work(&mut self, out: &mut Output) -> bool {
+        let worked = self.driver.work();
+        if worked {
+            self.pace.end_work(out);
+        }
+        worked
+    }
+
+    fn unsettled(&self) -> Option<ShardId> {
+        self.driver.unsettled()
+    }
+
+    fn settle(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        out.set_now(out.now().max(self.pace.now));
+        self.noted.begin_without_packet(Cause::Handled);
+        while let Some(id) = self.driver.unsettled() {
+            let Some(shard) = shards.get_mut(id) else { return };
+            let (_, connections) = shard.split::<Connections<D::Stream>>();
+            if let Some(slot) = self.driver.settle(Some(&mut *connections)) {
+                self.advance(slot, connections, out);
+                self.pace.end_settlement(out);
+            }
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.driver.settle(None);
+    }
+
     fn shard_arrived(&mut self, shard: &mut Shard) {
         let (_, connections) = shard.split::<Connections<D::Stream>>();
         self.counters.moved_connections.add(connections.live() as u64);

@@ -168,6 +168,11 @@ impl Receiver {
         self.window.edge().since(self.next)
     }
 
+    /// The largest segment that the peer sends.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss.into()
+    }
+
     /// Notes a window told without scale.
     pub(crate) fn on_unscaled_window(&mut self, window: u16) {
         self.window.on_unscaled(self.next, window);

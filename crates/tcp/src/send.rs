@@ -155,9 +155,14 @@ impl Sender {
     }
 
     /// The number of a segment without data: that of the next, or the end of the peer's window if that comes before, since a peer
-    /// that closed its window refuses what lies behind a probe that it has not taken.
+    /// that closed its window refuses what lies behind a probe that it has not taken. What was sent before the scale of the window
+    /// rounded its end down (RFC 7323, 2.4) has been taken: an earlier number would be refused as old.
     pub(crate) fn next_in_window(&self) -> SequenceNumber {
-        self.next.min(self.window.edge().max(self.una))
+        let edge = self.window.edge().max(self.una);
+        let beyond = self.next.since(edge);
+        let is_probe = edge == self.una && beyond == 1;
+        let is_rounded = self.next.is_after(edge) && beyond < self.window.unit();
+        if is_rounded && !is_probe { self.next } else { self.next.min(edge) }
     }
 
     pub(crate) fn window(&mut self) -> &mut PeerWindow {

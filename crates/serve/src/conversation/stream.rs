@@ -1,5 +1,6 @@
 //! What is between the application and TCP.
 
+use super::replies::Replies;
 use crate::application::Application;
 
 /// What is between the application and TCP.
@@ -21,6 +22,10 @@ pub(crate) struct Pending<A: Application> {
     pub(crate) request: Option<A::Request>,
     /// A reply that is not written completely.
     pub(crate) reply: Option<A::Reply>,
+    /// Replies to requests that are handled apart.
+    pub(crate) replies: Replies<A::Reply>,
+    /// Whether no request is taken any more: the connection ends behind the last of those replies.
+    pub(crate) is_last: bool,
     /// Encoded bytes that the send buffer had no room for.
     pub(crate) output: Vec<u8>,
 }
@@ -33,6 +38,11 @@ impl<A: Application> Stream<A> {
     /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_none()
+    }
+
+    /// Whether requests are being handled.
+    pub(crate) fn awaits_replies(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.replies.are_awaited())
     }
 
     /// Bytes allocated for data.
@@ -50,6 +60,8 @@ impl<A: Application> Pending<A> {
             needed: 0,
             request: None,
             reply: None,
+            replies: Replies::new(),
+            is_last: false,
             output: Vec::new(),
         }
     }
@@ -63,6 +75,7 @@ impl<A: Application> Pending<A> {
     pub(crate) fn is_nothing(&self) -> bool {
         self.request.is_none()
             && self.reply.is_none()
+            && self.replies.is_empty()
             && self.output.is_empty()
             && self.unparsed().is_empty()
     }

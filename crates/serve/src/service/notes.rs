@@ -24,6 +24,8 @@ pub(super) enum Cause {
     Timer,
     /// A connection that had more to do than fits into one turn.
     Turn,
+    /// A request is handled.
+    Handled,
     /// Another thread has asked for it.
     Call,
     /// The service is to end.
@@ -44,6 +46,7 @@ impl Cause {
             Cause::Packet(_) => "untraced packet",
             Cause::Timer => "timer",
             Cause::Turn => "unfinished turn",
+            Cause::Handled => "handled request",
             Cause::Call => "call of another thread",
             Cause::Drain => "drain",
             Cause::End => "end of the run",

@@ -20,6 +20,8 @@ pub(super) struct Pace {
     began: Time,
     /// Packets that are expected to be long.
     expected: u32,
+    /// Whether what is sent for the work at hand leaves at once.
+    leaves: bool,
 }
 
 impl Pace {
@@ -32,6 +34,20 @@ impl Pace {
     #[inline]
     pub(super) fn end_packet(&mut self, out: &mut Output) {
         if self.note_end(out.read_clock()) {
+            out.flush();
+        }
+    }
+
+    /// Work that was put off is done; what is sent for it comes next.
+    #[inline]
+    pub(super) fn end_work(&mut self, out: &Output) {
+        self.leaves = self.note_end(out.read_clock());
+    }
+
+    /// What is sent for such work is sent.
+    #[inline]
+    pub(super) fn end_settlement(&mut self, out: &mut Output) {
+        if self.leaves {
             out.flush();
         }
     }

@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) policy: Policy,
     /// What stands around each lane's service and transmit queue.
     pub(crate) around: Around,
+    /// Whether requests are handled apart from their connections.
+    pub(crate) apart: bool,
 }
 
 impl Default for Plan {
@@ -86,14 +88,23 @@ impl Default for Plan {
             mtu: 1_500,
             policy,
             around: Around::default(),
+            apart: false,
         }
     }
 }
 
+/// Tests with requests that are handled in the turn of their connection, and with requests that are handled apart.
+pub(crate) fn both(test: impl Fn(fn() -> Plan)) {
+    test(Plan::default);
+    test(|| Plan { apart: true, ..Plan::default() });
+}
+
 impl Rig {
     pub(crate) fn new(app: impl Application, plan: Plan) -> Rig {
+        let apart = plan.apart;
         Rig::with(plan, |listener, limits, network, lanes, _, _| {
-            TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])
+            let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])?;
+            Ok(if apart { server.handling_apart() } else { server })
         })
     }
 
@@ -117,7 +128,7 @@ impl Rig {
             FlowHasher,
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu, policy, around } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy, around, apart: _ } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];

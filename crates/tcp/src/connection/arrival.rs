@@ -53,7 +53,8 @@ impl Connection {
         }
         let Some(echoed) = self.check_stamps(header, now) else { return };
         let next = self.receiver.next();
-        if !acceptance::is_in_window(segment.range(), next, self.receiver.window()) {
+        let (window, mss) = (self.receiver.window(), self.receiver.mss());
+        if !acceptance::is_in_window(segment.range(), next, window, mss) {
             self.handle_unacceptable(segment, now);
             return;
         }

@@ -51,6 +51,11 @@ impl PeerWindow {
         self.set_by.1 + self.current
     }
 
+    /// What the scale counts windows in: bytes.
+    pub(crate) fn unit(&self) -> u32 {
+        1 << self.shift
+    }
+
     pub(crate) fn current(&self) -> u32 {
         self.current
     }

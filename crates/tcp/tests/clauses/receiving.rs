@@ -146,6 +146,20 @@ fn a_probe_of_a_closed_window_is_answered_at_once() {
     }
 }
 
+/// A peer whose probe was not taken numbers its acknowledgements behind it.
+#[test]
+fn behind_a_probe_of_a_closed_window_acknowledgements_count() {
+    let mut script = Script::established(Config { receive_buffer: 1_000, ..plain() });
+    script.write(5);
+    script.sent();
+    script.receive(1, Some(1), &[0; 1_000]);
+    script.receive(1_001, Some(1), b"p");
+    script.sent();
+    assert_eq!(script.connection.info().unacknowledged, 5);
+    script.receive(1_002, Some(6), b"");
+    assert_eq!(script.connection.info().unacknowledged, 0);
+}
+
 #[test]
 fn reassembly_is_bounded_by_the_buffer() {
     let mut script = Script::established(Config { receive_buffer: 3_000, ..plain() });

@@ -193,6 +193,48 @@ fn while_a_window_has_shrunk_nothing_new_is_sent_and_what_was_is_sent_again() {
     assert_eq!(script.sent_ranges()[0], (5_001, 1_000));
 }
 
+/// A connection to a peer that counts its window in eight bytes.
+fn scaled() -> Script {
+    let mut script = Script::connecting(Config { window_scaling: true, ..plain() });
+    script.sent_one();
+    let mut answer = Header { syn: true, ..script.header(0, Some(1)) };
+    (answer.options.window_scale, answer.options.mss) = (Some(3), Some(1_000));
+    script.receive_header(answer, b"");
+    script.sent_one();
+    script
+}
+
+#[test]
+fn an_acknowledgement_is_not_numbered_before_what_a_rounded_window_has_taken() {
+    let mut script = scaled();
+    script.receive_window(1, 125);
+    script.write(1_000);
+    assert_eq!(script.sent_ranges(), [(1, 1_000)]);
+    // 500 of 1,000 bytes are left, and told as 62 times 8.
+    let mut header = script.header(1, Some(501));
+    header.window = 62;
+    script.receive_header(header.clone(), &[0; 1_000]);
+    header.seq += 1_000;
+    script.receive_header(header, &[0; 1_000]);
+    assert_eq!(script.sent().last().map(|ack| (ack.at(), ack.acks())), Some((1_001, Some(2_001))));
+}
+
+#[test]
+fn an_acknowledgement_is_not_numbered_behind_a_probe() {
+    let mut script = scaled();
+    script.receive_window(1, 0);
+    script.write(1_000);
+    script.sent_nothing();
+    script.expire();
+    assert_eq!(script.sent_ranges(), [(1, 1)]);
+    let mut header = script.header(1, Some(1));
+    header.window = 0;
+    script.receive_header(header.clone(), &[0; 1_000]);
+    header.seq += 1_000;
+    script.receive_header(header, &[0; 1_000]);
+    assert_eq!(script.sent().last().map(|ack| (ack.at(), ack.acks())), Some((1, Some(2_001))));
+}
+
 #[test]
 fn an_older_segment_does_not_change_the_window() {
     let mut script = Script::established(plain());
