@@ -134,7 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         err!("{}", warnings.render(io::stderr().is_terminal()).trim_end());
     }
     if config.serve.is_some() {
-        return serve::serve(config, None, args.json);
+        let report = serve::Report { json: args.json, times: false };
+        return serve::serve(config, None, report);
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let finished = carry_out(config, quiet, None);

@@ -27,7 +27,7 @@ use rheostat_serve::relay::Relay;
 use rheostat_serve::resp::Resp;
 use rheostat_serve::{
     Application, AvailableScheduler, ListenerConfig, ServeConfig as Limits, ServeControl,
-    ServeError, TcpServer,
+    ServeError, TcpServer, TimesConfig,
 };
 use rheostat_steer::policy::{Objectives, Settings};
 
@@ -191,6 +191,10 @@ struct CommonArgs {
     /// Stop after this long, such as 10s.
     #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
+    /// Time the stages of requests, of one in 256 and of the slowest 1,000, and say where the time went: receive queue, TCP in,
+    /// queue, application, waiting for its turn to leave, TCP out. For http, resp, echo and work.
+    #[arg(long)]
+    times: bool,
     /// Print the summary as one line of JSON, the last of standard output.
     #[arg(long)]
     json: bool,
@@ -203,7 +207,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         service => service.common().ok_or(Failure::NotLive)?,
     };
     let config = flags::config(&args.service, common)?;
-    serve(config, common.fault, common.json)
+    serve(config, common.fault, Report { json: common.json, times: common.times })
+}
+
+/// What is said of a service when it is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    /// As JSON.
+    pub(crate) json: bool,
+    /// Where the time of requests went.
+    pub(crate) times: bool,
 }
 
 /// Serves as a configuration states, which has a service, until it is told to end, and reports. `faults` are put before its device.
@@ -213,11 +226,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 pub(crate) fn serve(
     mut config: Config,
     faults: Option<ImpairConfig>,
-    json: bool,
+    report: Report,
 ) -> Result<ExitCode, Failure> {
     let serve = config.serve.clone().expect("the caller has looked");
     placing::place(&mut config, &serve)?;
-    let mut run = Run { config, serve: serve.clone(), faults, json, work: None };
+    let mut run = Run { config, serve: serve.clone(), faults, report, work: None };
     match &serve.service {
         ServiceConfig::Echo => run.requests(Echo),
         ServiceConfig::Work(config) => {
@@ -288,15 +301,21 @@ struct Run {
     config: Config,
     serve: ServeConfig,
     faults: Option<ImpairConfig>,
-    json: bool,
+    report: Report,
     work: Option<WorkReport>,
 }
 
 impl Run {
     fn requests(self, app: impl Application) -> Result<ExitCode, Failure> {
+        let is_timed = self.report.times;
         self.carry_out(|listeners, limits, assembly| {
             let (lanes, secret) = (assembly.lanes(), assembly.secret());
-            TcpServer::new(app, listeners, limits, assembly.network(), lanes, &secret)
+            let server =
+                TcpServer::new(app, listeners, limits, assembly.network(), lanes, &secret)?;
+            Ok(match is_timed {
+                true => server.timing(TimesConfig::new(Arc::new(assembly.clock()))),
+                false => server,
+            })
         })
     }
 
@@ -304,7 +323,7 @@ impl Run {
         self,
         make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
     ) -> Result<ExitCode, Failure> {
-        let Run { mut config, serve, faults, json, work } = self;
+        let Run { mut config, serve, faults, report: Report { json, .. }, work } = self;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         // Before any thread is started that changes its user.
@@ -371,7 +390,7 @@ impl Run {
         drop((answers, links));
         let report = runtime.join()?;
         let work = work.map(|work| work.summary());
-        let summary = ServeSummary::new(&report, &control.totals(), &faults, work);
+        let summary = ServeSummary::new(&report, &control, &faults, work);
         Ok(print(&report, &summary, json, is_lost))
     }
 }

@@ -55,6 +55,12 @@ pub(crate) trait Driver: Send + 'static {
     ) {
     }
 
+    /// A segment is at hand, which its device stamped with `stamp`; it is taken at `now`.
+    fn begin_segment(&mut self, _stamp: Time, _now: Time) {}
+
+    /// What [`Driver::advance`] has written is sent.
+    fn sent(&mut self) {}
+
     /// Whether [`Driver::advance`] puts work off that needs no shard.
     fn puts_off(&self) -> bool {
         false

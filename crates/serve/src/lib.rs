@@ -37,6 +37,7 @@ mod service;
 mod shared;
 mod slab;
 mod sockets;
+mod times;
 pub mod work;
 
 pub use application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
@@ -52,3 +53,4 @@ pub use scheduler::{AvailableScheduler, SchedulerChoiceError};
 pub use server::{ServeError, TcpServer};
 pub use shared::ServeControl;
 pub use sockets::Sockets;
+pub use times::{RequestStage, RequestTimes, StageSummary, TimedRequest, TimesConfig};

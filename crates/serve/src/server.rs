@@ -24,6 +24,7 @@ use crate::ports::Ports;
 use crate::readiness::Readiness;
 use crate::service::TcpService;
 use crate::shared::{ServeControl, Shared};
+use crate::times::{TimesConfig, TimesMeter};
 
 /// Why there is no service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -56,6 +57,7 @@ pub struct TcpServer {
     lanes: usize,
     ports: Option<Arc<Ports>>,
     handles_apart: bool,
+    times: Option<TimesConfig>,
 }
 
 impl TcpServer {
@@ -95,6 +97,20 @@ impl TcpServer {
         TcpServer::of(program, listeners, limits, network, lanes, secret)
     }
 
+    /// Has requests of an application timed, stage by stage; see [`ServeControl::request_times`]. Of no meaning to a handler of
+    /// events.
+    pub fn timing(mut self, config: TimesConfig) -> TcpServer {
+        let records = (0..self.lanes).map(|_| Arc::default()).collect();
+        let _ = self.shared.times.set((records, config.slowest));
+        self.times = Some(config);
+        self
+    }
+
+    fn times_meter(&self, lane: LaneId) -> Option<TimesMeter> {
+        let (records, _) = self.shared.times.get()?;
+        Some(TimesMeter::new(self.times.clone()?, records.get(lane.index())?.clone()))
+    }
+
     fn of(
         program: Box<dyn Program>,
         listeners: Vec<ListenerConfig>,
@@ -105,7 +121,15 @@ impl TcpServer {
     ) -> Result<TcpServer, ServeError> {
         check(&listeners, &network)?;
         let shared = Arc::new(Shared::new(listeners, limits, lanes, secret));
-        Ok(TcpServer { program, network, shared, lanes, ports: None, handles_apart: false })
+        Ok(TcpServer {
+            program,
+            network,
+            shared,
+            lanes,
+            ports: None,
+            handles_apart: false,
+            times: None,
+        })
     }
 
     /// Has the requests of an application handled when their lane has given the shards of their connections back, and not as
@@ -190,7 +214,8 @@ struct Events<H>(Arc<H>);
 
 impl<A: Application> Program for Requests<A> {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
-        let conversations = Conversations::new(lane, self.0.clone(), server.shared.clone());
+        let conversations = Conversations::new(lane, self.0.clone(), server.shared.clone())
+            .timing(server.times_meter(lane));
         match server.handles_apart {
             true => service_of(lane, conversations.handling_apart(), server),
             false => service_of(lane, conversations, server),

@@ -401,6 +401,7 @@ impl<D: Driver> Service for TcpService<D> {
             self.prefetch(place + AHEAD, shards);
             out.set_now(info.now.max(self.pace.now));
             self.noted.begin(&packet, out);
+            self.driver.begin_segment(packet.timestamp(), self.pace.began());
             match self.egress.stack.admit(&mut packet, out) {
                 Admission::Transport if info.headers.fragment.is_some() => {
                     self.handle_reassembled(packet, *info, shards, out);

@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::counters::{Counters, Totals};
 use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
+use crate::times::{RequestTimes, TimesRecord};
 
 /// Shards of a run at most: all that a [`ShardId`] can name.
 const SHARDS: usize = 1 << 16;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     /// For each lane, what it has to look at.
     inboxes: Vec<Inbox>,
     notifiers: OnceLock<Vec<LaneNotifier>>,
+    /// What lanes find out about the times of requests, if they do, and how many of the slowest are wanted.
+    pub(crate) times: OnceLock<(Vec<Arc<Mutex<TimesRecord>>>, usize)>,
     /// Shards for which another thread has something to be done.
     pub(crate) calls: Calls,
 }
@@ -58,6 +61,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             inboxes: (0..lanes).map(|_| Inbox::default()).collect(),
             notifiers: OnceLock::new(),
+            times: OnceLock::new(),
             calls: Calls::new(SHARDS),
         }
     }
@@ -171,6 +175,14 @@ impl ServeControl {
         let shards = self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
         // What the total refuses, the shard that wanted it counts, too.
         shards.iter().map(|shard| shard.refused()).sum()
+    }
+
+    /// Where the time of requests went so far, if they are [timed](crate::TcpServer::timing).
+    pub fn request_times(&self) -> Option<RequestTimes> {
+        let (records, slowest) = self.0.times.get()?;
+        let locked =
+            records.iter().map(|record| record.lock().unwrap_or_else(PoisonError::into_inner));
+        Some(RequestTimes::of(locked, *slowest))
     }
 
     /// What all lanes have counted.

@@ -14,4 +14,5 @@ mod relaying;
 mod resp;
 mod rig;
 mod sockets;
+mod times;
 mod tracing;

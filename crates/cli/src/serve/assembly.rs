@@ -120,6 +120,11 @@ impl Assembly {
         self.lanes
     }
 
+    /// The clock that lanes are polled by.
+    pub(super) fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
     /// What initial sequence numbers are made of.
     pub(super) fn secret(&self) -> [u8; 16] {
         self.secret

@@ -6,7 +6,7 @@ use std::fmt;
 use rheostat_base::DropReason;
 use rheostat_io::ImpairMonitor;
 use rheostat_run::{LaneSample, RunReport};
-use rheostat_serve::Totals;
+use rheostat_serve::{RequestStage, RequestTimes, ServeControl, StageSummary, Totals};
 use serde::Serialize;
 
 use super::work::WorkSummary;
@@ -26,6 +26,9 @@ pub(super) struct ServeSummary {
     /// What requests of synthetic work took.
     #[serde(skip_serializing_if = "Option::is_none")]
     work: Option<WorkSummary>,
+    /// Where the time of requests went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_times: Option<TimesJson>,
     /// Packets dropped, by reason.
     dropped: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
@@ -61,22 +64,53 @@ impl Serialize for TotalsJson {
     }
 }
 
+/// Nanoseconds by stage: of sampled requests, and means of the slowest.
+#[derive(Debug)]
+struct TimesJson(RequestTimes);
+
+impl Serialize for TimesJson {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let TimesJson(times) = self;
+        let of = |summary: &StageSummary| {
+            serde_json::json!({
+                "mean_ns": summary.mean_ns,
+                "p50_ns": summary.p50.as_nanos() as u64,
+                "p99_ns": summary.p99.as_nanos() as u64,
+                "p999_ns": summary.p999.as_nanos() as u64,
+            })
+        };
+        let names = || RequestStage::ALL.map(RequestStage::name).into_iter();
+        let stages: BTreeMap<_, _> = names().zip(times.stages.iter().map(of)).collect();
+        let slowest: BTreeMap<_, _> = names().zip(times.slowest_means()).collect();
+        let json = serde_json::json!({
+            "sampled": times.sampled,
+            "total": of(&times.total),
+            "stages": stages,
+            "slowest": times.slowest.len(),
+            "slowest_mean_ns": slowest,
+        });
+        json.serialize(serializer)
+    }
+}
+
 impl ServeSummary {
     pub(super) fn new(
         report: &RunReport,
-        totals: &Totals,
+        control: &ServeControl,
         faults: &[ImpairMonitor],
         work: Option<WorkSummary>,
     ) -> ServeSummary {
         let lanes = LaneSample::sum(&report.last.lanes);
         let count = |reason: &DropReason| (reason.name(), lanes.dropped[*reason as usize]);
         let dropped = DropReason::ALL.iter().map(count).filter(|(_, count)| *count > 0).collect();
+        let totals = control.totals();
         ServeSummary {
             connections: totals.accepted,
-            totals: TotalsJson(*totals),
+            totals: TotalsJson(totals),
             tcp: totals.mib().into_iter().collect(),
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
             work,
+            request_times: control.request_times().map(TimesJson),
             dropped,
             violations: report.violations.iter().map(ToString::to_string).collect(),
         }
@@ -94,6 +128,9 @@ impl fmt::Display for ServeSummary {
         }
         if let Some(work) = &self.work {
             write!(f, "{work}")?;
+        }
+        if let Some(TimesJson(times)) = &self.request_times {
+            writeln!(f, "{times}")?;
         }
         for (reason, count) in &self.dropped {
             writeln!(f, "{:>24}  {count} {reason}", "dropped")?;

@@ -7,6 +7,7 @@ use rheostat_base::ShardId;
 
 use crate::application::{Application, Handled};
 use crate::connections::ConnectionId;
+use crate::times::{RequestStage, Timed, TimesMeter};
 
 /// A request that waits to be handled.
 pub(crate) struct Job<A: Application> {
@@ -22,6 +23,8 @@ pub(crate) struct Origin {
     pub(crate) place: u32,
     /// What kind of request it is, as the application says.
     pub(crate) class: u8,
+    /// When its stages ended, if it is timed.
+    pub(crate) timed: Option<Timed>,
 }
 
 /// What came of a request.
@@ -46,8 +49,16 @@ impl<A: Application> Apart<A> {
     }
 
     /// Handles the request that waits longest. One that takes longer waits again, behind the others. `None` if none waits.
-    pub(crate) fn work(&mut self, app: &A, worker: &mut A::Worker) -> Option<Result<(), Panicked>> {
-        let Job { origin, request } = self.jobs.pop_front()?;
+    pub(crate) fn work(
+        &mut self,
+        app: &A,
+        worker: &mut A::Worker,
+        times: Option<&TimesMeter>,
+    ) -> Option<Result<(), Panicked>> {
+        let Job { mut origin, request } = self.jobs.pop_front()?;
+        if let Some(times) = times {
+            times.handle(&mut origin.timed);
+        }
         let handled = catch_unwind(AssertUnwindSafe(|| app.handle(worker, request)));
         let reply = match handled {
             Ok(Handled::Done(reply)) => Ok(reply),
@@ -57,6 +68,9 @@ impl<A: Application> Apart<A> {
             }
             Err(_) => Err(Panicked),
         };
+        if let Some(times) = times {
+            times.end(&mut origin.timed, RequestStage::Application);
+        }
         let result = reply.as_ref().map(|_| ()).map_err(|panicked| *panicked);
         self.outcomes.push_back(Outcome { origin, reply });
         Some(result)

@@ -2,6 +2,7 @@
 
 use super::replies::Replies;
 use crate::application::Application;
+use crate::times::Timed;
 
 /// What is between the application and TCP.
 pub(crate) struct Stream<A: Application> {
@@ -22,8 +23,10 @@ pub(crate) struct Pending<A: Application> {
     pub(crate) request: Option<A::Request>,
     /// A reply that is not written completely.
     pub(crate) reply: Option<A::Reply>,
+    /// When the stages of that request ended, if it is timed.
+    pub(crate) timed: Option<Timed>,
     /// Replies to requests that are handled apart.
-    pub(crate) replies: Replies<A::Reply>,
+    pub(crate) replies: Replies<(A::Reply, Option<Timed>)>,
     /// Whether no request is taken any more: the connection ends behind the last of those replies.
     pub(crate) is_last: bool,
     /// Encoded bytes that the send buffer had no room for.
@@ -60,6 +63,7 @@ impl<A: Application> Pending<A> {
             needed: 0,
             request: None,
             reply: None,
+            timed: None,
             replies: Replies::new(),
             is_last: false,
             output: Vec::new(),

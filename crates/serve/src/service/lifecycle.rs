@@ -66,6 +66,7 @@ impl<D: Driver> TcpService<D> {
             }
             let Found::Live(_, entry) = connections.get(slot) else { return None };
             let is_all = self.transmit(entry, out);
+            self.driver.sent();
             // What was written may have ended it, as when the user aborts.
             self.note_events(entry, out);
             // The end is the last event, so this comes twice at most.

@@ -25,6 +25,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// When the packet at hand was begun.
+    #[inline]
+    pub(super) fn began(&self) -> Time {
+        self.began
+    }
+
     /// A batch begins.
     pub(super) fn begin(&mut self, out: &Output) {
         self.began = out.read_clock();

@@ -17,7 +17,7 @@ use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig};
 use rheostat_serve::{
     Application, Handler, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError,
-    TcpServer,
+    TcpServer, TimesConfig,
 };
 use rheostat_state::{FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -74,6 +74,8 @@ pub(crate) struct Plan {
     pub(crate) around: Around,
     /// Whether requests are handled apart from their connections.
     pub(crate) apart: bool,
+    /// What requests are timed by.
+    pub(crate) times: Option<TimesConfig>,
 }
 
 impl Default for Plan {
@@ -89,6 +91,7 @@ impl Default for Plan {
             policy,
             around: Around::default(),
             apart: false,
+            times: None,
         }
     }
 }
@@ -101,10 +104,14 @@ pub(crate) fn both(test: impl Fn(fn() -> Plan)) {
 
 impl Rig {
     pub(crate) fn new(app: impl Application, plan: Plan) -> Rig {
-        let apart = plan.apart;
+        let (apart, times) = (plan.apart, plan.times.clone());
         Rig::with(plan, |listener, limits, network, lanes, _, _| {
             let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])?;
-            Ok(if apart { server.handling_apart() } else { server })
+            let server = if apart { server.handling_apart() } else { server };
+            Ok(match times {
+                Some(times) => server.timing(times),
+                None => server,
+            })
         })
     }
 
@@ -128,7 +135,7 @@ impl Rig {
             FlowHasher,
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu, policy, around, apart: _ } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy, around, .. } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
