@@ -23,6 +23,8 @@ use thiserror::Error;
 use crate::failure::Failure;
 use crate::interrupt;
 
+/// Connections at most.
+const MOST_CONNECTIONS: u32 = 50_000;
 /// The exit status when the rate was not offered.
 const NOT_OFFERED: u8 = 3;
 
@@ -31,6 +33,7 @@ const NOT_OFFERED: u8 = 3;
   rheo load --address 10.0.0.1:7000 --rate 50k --connections 64
   rheo load --address 10.0.0.1:7000 --rate 20k --class short=99.5%:1us --class long=0.5%:100us --json
   rheo load --address 10.0.0.1:7000 --rate 20k --spread even --queues 2 --hash-key microsoft
+  rheo load --address 10.0.0.1:7000 --rate 20k --connections 64 --workers 7      of dispatcher-1:7
   rheo load --address 127.0.0.1:6379 --protocol resp --rate 10k --class 'get=0.9:GET key' --class 'set=0.1:SET key {data}'
   rheo load --address 127.0.0.1:8080 --protocol http --rate 1k --class home=1:/index.html --hdr latencies.hlog
   rheo load --address 127.0.0.1:7 --protocol echo --rate 5k --runs 1 --duration 5s --tsv
@@ -51,9 +54,12 @@ pub(crate) struct Args {
     /// Requests a second, such as 50k.
     #[arg(long, value_name = "R", value_parser = parse_rate)]
     rate: u64,
-    /// Connections.
-    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    /// Connections; with --workers, for each of those.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=MOST_CONNECTIONS.into()))]
     connections: u32,
+    /// The server's workers that handle requests, so that schedulers with more and fewer of them get connections in proportion.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    workers: u32,
     /// How requests get there: linux (sockets of the kernel).
     #[arg(long, value_name = "NAME", default_value = "linux", value_parser = ["linux"])]
     transport: String,
@@ -120,6 +126,16 @@ pub(crate) struct Args {
 /// Why a load makes no sense.
 #[derive(Debug, Error)]
 pub(crate) enum LoadOptionError {
+    /// More than are possible.
+    #[error(
+        "{each} connections for each of {workers} workers are more than {MOST_CONNECTIONS}: use fewer --connections"
+    )]
+    Connections {
+        /// For each worker.
+        each: u32,
+        /// Workers.
+        workers: u32,
+    },
     #[error("cannot find `{address}`: {reason}")]
     Address { address: String, reason: String },
     #[error("{0}")]
@@ -243,6 +259,13 @@ fn floor(
     }
 }
 
+fn connections(each: u32, workers: u32) -> Result<usize, LoadOptionError> {
+    match each.checked_mul(workers).filter(|all| *all <= MOST_CONNECTIONS) {
+        Some(all) => Ok(all as usize),
+        None => Err(LoadOptionError::Connections { each, workers }),
+    }
+}
+
 fn plan(args: &Args, mix: &ClassMix) -> Result<LoadPlan, LoadOptionError> {
     let server = server(&args.address)?;
     let protocol = Protocol::new(&args.protocol, args.size, mix, server)?;
@@ -254,7 +277,7 @@ fn plan(args: &Args, mix: &ClassMix) -> Result<LoadPlan, LoadOptionError> {
     let usual = protocol.usual_outstanding();
     Ok(LoadPlan {
         server,
-        connections: args.connections as usize,
+        connections: connections(args.connections, args.workers)?,
         outstanding: args.outstanding.map_or(usual, |outstanding| outstanding as usize),
         protocol,
         spread: args.spread,
@@ -289,4 +312,19 @@ fn server(address: &str) -> Result<SocketAddr, LoadOptionError> {
     found
         .find(|found| found.port() != 0)
         .ok_or_else(|| wrong("it has no address and port".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_for_each_worker_and_bounded() {
+        assert!(matches!(connections(64, 7), Ok(448)));
+        assert!(matches!(connections(50_000, 1), Ok(50_000)));
+        for (each, workers) in [(50_000, 2), (u32::MAX, u32::MAX)] {
+            let error = connections(each, workers).unwrap_err().to_string();
+            assert!(error.contains("fewer --connections"), "{error}");
+        }
+    }
 }

@@ -75,7 +75,7 @@ fn a_load_is_reported_as_json_tsv_and_a_log() {
 #[test]
 fn an_interrupt_ends_early_and_reports_what_was_measured() {
     let (address, heard) = echo();
-    let mut command = command(address, &["--duration", "1h", "--json"]);
+    let mut command = command(address, &["--duration", "1h", "--json", "--workers", "3"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     heard.recv().unwrap();
     let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
@@ -84,6 +84,7 @@ fn an_interrupt_ends_early_and_reports_what_was_measured() {
     let report = json(&output);
     assert_eq!(report["warm_up_only"], true, "{report}");
     assert_eq!(report["interrupted"], true, "{report}");
+    assert_eq!(report["connections"], 12, "4 for each worker: {report}");
     assert!(report["replies"].as_u64() >= Some(1), "{report}");
 }
 
@@ -92,6 +93,8 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     for (arguments, reason) in [
         (["--spread", "even"], "--queues"),
+        // 4 for each worker.
+        (["--workers", "20000"], "1..=1024"),
         (["--duration", "1ms"], "10ms"),
         (["--warm-up", "20s"], "--warm-up"),
         (["--class", "a=0.5:x"], "add up to 0.5"),
