@@ -56,9 +56,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Room for every packet there may be: nothing is refused.
     let depth = pool.capacity();
-    let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
-    let (members, clients) = Pool::start(&config, work)?;
-    let mut clients = clients.into_iter();
+    let (members, clients) = Pool::start(&PoolConfig::new(MEMBERS, LANES, depth), |_| work)?;
+    let mut clients = clients.into_iter().map(|client| PacketClient::new(client, SHARDS));
     let service = |_| {
         Box::new(KeyValue { client: clients.next().expect("a client per lane") })
             as Box<dyn Service>

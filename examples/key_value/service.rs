@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyPoolClient, Batch, HandoffPacket, Output, PacketKind, PoolClient, Reply, Service, ShardSet,
+    AnyPoolClient, Batch, HandoffPacket, Output, PacketClient, PacketKind, Reply, Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, evaluate_packet,
@@ -71,7 +71,7 @@ fn carry_out(store: &mut Store, client: FlowKey, request: Request, digest: u64) 
 
 /// The service of one lane.
 pub(crate) struct KeyValue {
-    pub(crate) client: PoolClient<Request, Work>,
+    pub(crate) client: PacketClient<Request, Work>,
 }
 
 impl Service for KeyValue {

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rheostat::service::*;
+use rheostat_base::choice::Outstanding;
 use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_io::{Device, DeviceCounters, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_packet::PoolCache;
@@ -86,10 +87,16 @@ impl Rig {
         let stepper = nic.stepper().expect("a stepped NIC has a stepper");
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
 
-        let config = PoolConfig { members: vec![None; members], lanes, shards, depth };
+        let queueing = match one_of(&[0, 1, 2, 3]) {
+            0 => PoolQueueing::default(),
+            1 => PoolQueueing::Central(Outstanding::TWO),
+            2 => PoolQueueing::PerMember,
+            _ => PoolQueueing::Stealing { burst: 4 },
+        };
+        let config = PoolConfig { queueing, ..PoolConfig::new(members, lanes, depth) };
         let (members, clients) =
-            Stepped::new(&config, work as fn(Request) -> Work).expect("a pool");
-        let mut clients = clients.into_iter();
+            Stepped::new(&config, |_| work as fn(Request) -> Work).expect("a pool");
+        let mut clients = clients.into_iter().map(|client| PacketClient::new(client, shards));
         let service = |_| {
             let service = wrap(KeyValue { client: clients.next().expect("one per lane") });
             Box::new(service) as Box<dyn Service>

@@ -34,9 +34,9 @@ fn serve(polling: Polling, depth: usize) -> u64 {
     nic.pacing = Pacing::Lossless;
     let nic = SimNic::open(nic, Box::new(book.clients(load)), |_| book.sink(), &pool).unwrap();
     let device: Box<dyn Device> = Box::new(nic);
-    let config = PoolConfig { members: vec![None; MEMBERS], lanes: LANES, shards: SHARDS, depth };
-    let (members, clients) = Pool::start(&config, work).unwrap();
-    let mut clients = clients.into_iter();
+    let config = PoolConfig::new(MEMBERS, LANES, depth);
+    let (members, clients) = Pool::start(&config, |_| work).unwrap();
+    let mut clients = clients.into_iter().map(|client| PacketClient::new(client, SHARDS));
     let service = |_| Box::new(KeyValue { client: clients.next().unwrap() }) as Box<dyn Service>;
     let config =
         RuntimeConfig { polling, ..RuntimeConfig::new(LANES, pool, steering, FlowHasher::fixed()) };

@@ -6,6 +6,7 @@
 pub mod attendance;
 pub mod calls;
 pub mod load_fence;
+pub mod locked_queue;
 pub mod parker;
 pub mod prefetch;
 pub mod spsc;

@@ -42,7 +42,8 @@ pub use offload::{FlowNumber, OffloadedFlows};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
 pub use pool::{
-    AnyPoolClient, Lost, Pool, PoolClient, PoolConfig, PoolError, PoolReport, Reply, Stepped,
+    AnyPoolClient, Lost, PacketClient, PacketPoolClient, PacketTicket, Pool, PoolClient,
+    PoolConfig, PoolError, PoolQueueing, PoolReport, PoolSharing, Reply, Stepped, WithClients,
 };
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::trace::Step;

@@ -1,13 +1,16 @@
 //! A pool: threads that do work for lanes which would take a lane too long. They have no queue of a device
-//! and no shard. A lane gives a packet's task away at its [`PoolClient`] and goes on; when the reply is there, it
-//! goes on with the packet in [`crate::Service::complete`]. No thread waits for another: a pool that has too
+//! and no shard. A lane gives a task away at its [`PoolClient`] and goes on; when the outcome is there, it
+//! goes on with it in [`crate::Service::complete`]. No thread waits for another: a pool that has too
 //! much to do refuses tasks.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `client` | the lane's end: hands tasks to members, and holds the packets meanwhile |
-//! | `order` | lets replies out in the order of their packets, per shard |
+//! | `client` | the lane's end: hands tasks to members, returns outcomes as they come |
+//! | `waiting` | what waits at the lane for outcomes |
+//! | `packets`, `order` | a client of packets: lets them out in their order, per shard |
+//! | `queueing` | which member gets a task, and when |
 //! | `channel` | the rings between one lane and one member |
+//! | `team` | queues of members that steal from each other |
 //! | `member` | the other end: does tasks, and sleeps |
 //! | `stepped` | a pool that a test drives |
 //!
@@ -15,27 +18,39 @@
 
 mod channel;
 mod client;
+#[cfg(all(test, shuttle))]
+mod exploration;
 mod member;
 #[cfg(all(test, loom))]
 mod models;
 mod order;
+mod packets;
+mod queueing;
 mod stepped;
+mod team;
+mod waiting;
 
 pub use channel::Lost;
-pub use client::{AnyPoolClient, PoolClient, Reply};
+pub use client::PoolClient;
+pub use packets::{AnyPoolClient, PacketClient, PacketPoolClient, PacketTicket, Reply};
+pub use queueing::{PoolQueueing, PoolSharing};
 pub use stepped::Stepped;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use rheostat_base::choice::IdlePolicy;
 use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::sync::spsc;
 use rheostat_base::{CoreId, sync};
 use thiserror::Error;
 
-use self::channel::{MemberState, NotifierSlot, channel};
-use self::member::Member;
+use self::channel::{Back, Front, MemberState, NotifierSlot};
+use self::member::{Member, Seat};
+use self::team::{Team, Thief};
 use crate::notifier::EventNotifier;
 
 /// How large a pool is, and the lanes it works for.
@@ -45,11 +60,30 @@ pub struct PoolConfig {
     pub members: Vec<Option<CoreId>>,
     /// Lanes of the run.
     pub lanes: usize,
-    /// Shards of the run.
-    pub shards: usize,
-    /// Tasks that a lane may have given one member without having the reply. What is given beyond that to
-    /// all of them is refused. Times the duration of a task, it is how much longer a shard may take to move.
+    /// Which lanes a member works for.
+    pub sharing: PoolSharing,
+    /// How tasks wait.
+    pub queueing: PoolQueueing,
+    /// Tasks that may wait in a member's queue. A lane may have given this many times its members without having the outcomes;
+    /// what is given beyond that is refused. Times the duration of a task, it is how much longer a shard may take to move.
     pub depth: usize,
+    /// What members do that have nothing to do.
+    pub idle: IdlePolicy,
+}
+
+impl PoolConfig {
+    /// `members` members that are pinned nowhere and work for all of `lanes` lanes, with a central queue at each. They sleep when
+    /// they have nothing to do.
+    pub fn new(members: usize, lanes: usize, depth: usize) -> PoolConfig {
+        PoolConfig {
+            members: vec![None; members],
+            lanes,
+            sharing: PoolSharing::AllLanes,
+            queueing: PoolQueueing::default(),
+            depth,
+            idle: IdlePolicy::SLEEPING,
+        }
+    }
 }
 
 /// Why a pool could not start, or a member not work.
@@ -58,6 +92,14 @@ pub enum PoolError {
     /// There are no members, no lanes, or no tasks may be given.
     #[error("a pool needs at least one member, one lane, and a depth of one")]
     Empty,
+    /// Members that work for one lane each do not divide evenly.
+    #[error("{members} members of a pool cannot be divided evenly among {lanes} lanes")]
+    Uneven {
+        /// Members.
+        members: usize,
+        /// Lanes.
+        lanes: usize,
+    },
     /// A member's thread could not be started, or not be given what it sleeps on.
     #[error("cannot start a member of the pool: {0}")]
     Spawn(#[from] io::Error),
@@ -73,10 +115,16 @@ pub struct PoolReport {
     pub tasks: u64,
     /// Tasks that panicked.
     pub panicked: u64,
+    /// Members that had not come to an end when waiting for them ended: each is still at a task. What they have done is not
+    /// counted.
+    pub running: usize,
 }
 
-/// Threads that do tasks of lanes. It should outlive the lanes: what they have given when it ends is done
-/// first, and what they give afterwards comes back as [`Lost::Ended`].
+/// A pool with one client per lane, in their order.
+pub type WithClients<P, W, T, R> = (P, Vec<PoolClient<W, T, R>>);
+
+/// Threads that do tasks of lanes. It should outlive the lanes: what members were given when it ends is done
+/// first, and what lanes give afterwards, or have in a central queue, comes back as [`Lost::Ended`].
 #[derive(Debug)]
 pub struct Pool {
     members: Vec<JoinHandle<Result<PoolReport, CoreError>>>,
@@ -85,32 +133,35 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts a pool that does tasks by `work`, of which each member has a clone. Returns it with one client
-    /// per lane, in their order. A task must end by itself: at the end of a run its lane waits for it.
+    /// Starts a pool. Each member calls `work`, on its own thread, with its number among all members, and does tasks by what that
+    /// returns. Returns the pool with one client per lane, in their order.
     ///
     /// # Errors
-    /// [`PoolError::Empty`] and [`PoolError::Spawn`].
-    pub fn start<T, R, F>(
+    /// [`PoolError::Empty`], [`PoolError::Uneven`] and [`PoolError::Spawn`].
+    pub fn start<W, T, R, F, M>(
         config: &PoolConfig,
         work: F,
-    ) -> Result<(Pool, Vec<PoolClient<T, R>>), PoolError>
+    ) -> Result<WithClients<Pool, W, T, R>, PoolError>
     where
         T: Send + 'static,
         R: Send + 'static,
-        F: Fn(T) -> R + Clone + Send + 'static,
+        F: Fn(usize) -> M + Clone + Send + 'static,
+        M: FnMut(T) -> R,
     {
-        let (members, clients) = connect(config, &work, || EventNotifier::new().map(Some))?;
+        let (seats, clients) = connect(config, || EventNotifier::new().map(Some))?;
         let mut pool = Pool { members: Vec::new(), states: Vec::new(), stop: Arc::default() };
-        for ((index, member), core) in members.into_iter().enumerate().zip(&config.members) {
-            let (stop, core) = (pool.stop.clone(), *core);
-            pool.states.push(member.state());
+        for ((index, seat), core) in seats.into_iter().enumerate().zip(&config.members) {
+            let (stop, core, idle, work) = (pool.stop.clone(), *core, config.idle, work.clone());
+            pool.states.push(seat.state());
             let thread = thread::Builder::new().name(format!("rheo-pool-{index}"));
             // What is started already stops when it is dropped.
             pool.members.push(thread.spawn(move || {
+                // Of this thread, so that lanes learn of its end however it comes.
+                let seat = seat;
                 if let Some(core) = core {
                     pin_current_thread(core)?;
                 }
-                Ok(member.run(&stop))
+                Ok(Member::new(seat, work(index)).run(&stop, idle))
             })?);
         }
         Ok((pool, clients))
@@ -123,10 +174,35 @@ impl Pool {
     ///
     /// # Panics
     /// When a member did, outside of a task.
-    pub fn stop(mut self) -> Result<PoolReport, PoolError> {
+    pub fn stop(self) -> Result<PoolReport, PoolError> {
+        self.stop_within(None)
+    }
+
+    /// As [`Pool::stop`], but waits no longer than this for tasks that do not end. The threads of such members are left alone.
+    ///
+    /// # Errors
+    /// As [`Pool::stop`].
+    ///
+    /// # Panics
+    /// As [`Pool::stop`].
+    pub fn stop_within(
+        mut self,
+        longest: impl Into<Option<Duration>>,
+    ) -> Result<PoolReport, PoolError> {
         self.tell();
+        let last = longest.into().map(|longest| Instant::now() + longest);
         let mut sum = PoolReport::default();
         for member in std::mem::take(&mut self.members) {
+            while let Some(last) = last
+                && !member.is_finished()
+                && Instant::now() < last
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if last.is_some() && !member.is_finished() {
+                sum.running += 1;
+                continue;
+            }
             let report = member.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             sum.tasks += report.tasks;
             sum.panicked += report.panicked;
@@ -153,34 +229,71 @@ impl Drop for Pool {
     }
 }
 
-type Connected<T, R, F> = (Vec<Member<T, R, F>>, Vec<PoolClient<T, R>>);
+type Connected<W, T, R> = WithClients<Vec<Seat<T, R>>, W, T, R>;
 
-/// Members and clients with a channel between each two.
-fn connect<T, R, F: Fn(T) -> R + Clone>(
+/// Seats of members, and clients, with a channel between each two that belong together.
+fn connect<W, T, R>(
     config: &PoolConfig,
-    work: &F,
     mut notifier: impl FnMut() -> io::Result<Option<EventNotifier>>,
-) -> Result<Connected<T, R, F>, PoolError> {
-    let PoolConfig { ref members, lanes, shards, depth } = *config;
-    if members.is_empty() || lanes == 0 || depth == 0 {
+) -> Result<Connected<W, T, R>, PoolError> {
+    let PoolConfig { ref members, lanes, sharing, queueing, depth, .. } = *config;
+    let members = members.len();
+    if members == 0 || lanes == 0 || depth == 0 {
         return Err(PoolError::Empty);
     }
-    let notifiers: Vec<_> = (0..lanes).map(|_| NotifierSlot::default()).collect();
-    let mut fronts: Vec<_> = (0..lanes).map(|_| Vec::new()).collect();
-    let mut connected = Vec::new();
-    for _ in members {
-        let state = sync::Arc::new(MemberState::new(notifier()?));
-        let mut backs = Vec::new();
-        for (fronts, notifier) in fronts.iter_mut().zip(&notifiers) {
-            let (front, back) = channel(depth, state.clone(), notifier.clone());
-            fronts.push(front);
-            backs.push(back);
-        }
-        connected.push(Member::new(backs, state, work.clone()));
+    if sharing == PoolSharing::OneLane && !members.is_multiple_of(lanes) {
+        return Err(PoolError::Uneven { members, lanes });
     }
-    let client = |(fronts, notifier)| PoolClient::new(fronts, depth, shards, notifier);
-    Ok((connected, fronts.into_iter().zip(notifiers).map(client).collect()))
+    let mut states = Vec::with_capacity(members);
+    for _ in 0..members {
+        states.push(sync::Arc::new(MemberState::new(notifier()?)));
+    }
+    let mut backs: Vec<Vec<Back<T, R>>> = (0..members).map(|_| Vec::new()).collect();
+    let mut clients = Vec::with_capacity(lanes);
+    for lane in 0..lanes {
+        let own = match sharing {
+            PoolSharing::AllLanes => 0..members,
+            PoolSharing::OneLane => lane * (members / lanes)..(lane + 1) * (members / lanes),
+        };
+        let slot = NotifierSlot::default();
+        let most = own.len() * depth;
+        let team = match queueing {
+            PoolQueueing::Stealing { burst } => {
+                Some((Team::new(states[own.clone()].to_vec(), most), burst.max(1)))
+            }
+            PoolQueueing::Central(_) | PoolQueueing::PerMember => None,
+        };
+        let mut fronts = Vec::with_capacity(own.len());
+        for (number, member) in own.enumerate() {
+            let state = states[member].clone();
+            // A member may answer all tasks of its lane, if it takes them from others.
+            let (replies_in, replies_out) =
+                spsc::ring(if team.is_some() { most } else { depth.max(2) });
+            let (front, back) = match &team {
+                Some((team, burst)) => (
+                    Front::of_team((team.clone(), number), replies_out, state),
+                    Back::of_team(
+                        Thief::new(number, team.clone(), *burst),
+                        replies_in,
+                        slot.clone(),
+                    ),
+                ),
+                None => {
+                    let (tasks_in, tasks_out) = spsc::ring(depth.max(2));
+                    (
+                        Front::of_ring(tasks_in, replies_out, state),
+                        Back::of_ring(tasks_out, replies_in, slot.clone()),
+                    )
+                }
+            };
+            fronts.push(front);
+            backs[member].push(back);
+        }
+        clients.push(PoolClient::new(fronts, config, slot));
+    }
+    let seat = |(backs, state)| Seat::new(backs, state);
+    Ok((backs.into_iter().zip(states).map(seat).collect(), clients))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

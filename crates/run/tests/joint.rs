@@ -11,7 +11,7 @@ use rheostat_base::{Clock, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, NullSink, SimConfig, SimNic};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{
-    AnyPoolClient, Batch, LaneSample, Metrics, Migrator, Move, MoveError, Output, PoolClient,
+    AnyPoolClient, Batch, LaneSample, Metrics, Migrator, Move, MoveError, Output, PacketClient,
     PoolConfig, RunReport, Runtime, RuntimeConfig, Service, ShardSet, StartError, Stepped,
     Violation,
 };
@@ -136,7 +136,7 @@ fn joint_shards_do_not_move() {
 }
 
 /// A service with a client of a pool.
-struct Pooled(PoolClient<u8, u8>);
+struct Pooled(PacketClient<u8, u8>);
 
 impl Service for Pooled {
     fn process(&mut self, _: &mut Batch, _: &mut ShardSet, _: &mut Output) {}
@@ -150,9 +150,9 @@ impl Service for Pooled {
 fn services_that_work_with_a_pool_do_not_start_on_joint_shards() {
     for (claimants, starts) in [(1, true), (2, false)] {
         let (config, device) = settings(2, 0);
-        let pool = PoolConfig { members: vec![None], lanes: 2, shards: SHARDS, depth: 4 };
-        let (_pool, clients) = Stepped::new(&pool, |task: u8| task).unwrap();
-        let mut clients = clients.into_iter();
+        let (_pool, clients) =
+            Stepped::new(&PoolConfig::new(1, 2, 4), |_| |task: u8| task).unwrap();
+        let mut clients = clients.into_iter().map(|client| PacketClient::new(client, SHARDS));
         let service = |_| Box::new(Pooled(clients.next().unwrap())) as Box<dyn Service>;
         let config = RuntimeConfig { claimants, ..config };
         let shards = shards(SHARDS, 64, 0_u64);

@@ -14,7 +14,7 @@ use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQ
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::poll::metronome::{MetronomeSettings, ModeRules};
 use rheostat_run::{
-    AnyPoolClient, Batch, HandoffPacket, Output, Polling, Pool, PoolClient, PoolConfig, Runtime,
+    AnyPoolClient, Batch, HandoffPacket, Output, PacketClient, Polling, Pool, PoolConfig, Runtime,
     RuntimeConfig, Service, ShardSet,
 };
 use rheostat_steer::IndirectionTable;
@@ -135,7 +135,7 @@ impl DeviceMonitor for Wires {
 struct Echo {
     lane: LaneId,
     processed: Arc<[AtomicU64; LANES]>,
-    client: Option<PoolClient<(), ()>>,
+    client: Option<PacketClient<(), ()>>,
 }
 
 impl Echo {
@@ -163,7 +163,7 @@ impl Service for Echo {
     }
 
     fn complete(&mut self, _: &mut ShardSet, out: &mut Output, _: Time) {
-        while let Some(reply) = self.client.as_mut().and_then(PoolClient::next_reply) {
+        while let Some(reply) = self.client.as_mut().and_then(PacketClient::next_reply) {
             self.send(reply.placed.packet, out);
         }
     }
@@ -172,7 +172,7 @@ impl Service for Echo {
 /// Frames one by one on the first lane's wire, each sent once the one before is through. A worker that is not woken sees
 /// each of its own half a second later; one that is, in most cases, in less than half of that, whatever else the machine
 /// does. So the median of each lane distinguishes the two.
-fn one_by_one(polling: Polling, mut clients: impl Iterator<Item = PoolClient<(), ()>>) {
+fn one_by_one(polling: Polling, mut clients: impl Iterator<Item = PacketClient<(), ()>>) {
     const FRAMES: u64 = 100;
     let config = RuntimeConfig { polling, ..config(LANES, LANES, pool(512)) };
     let shards = shards(LANES, 8, ());
@@ -223,18 +223,22 @@ fn packets_and_hand_offs_wake_a_worker_that_may_run_their_lane() {
     one_by_one(idle_at_once(), std::iter::empty());
 }
 
+/// A pool of two members, and the lanes' clients.
+fn members() -> (Pool, impl Iterator<Item = PacketClient<(), ()>>) {
+    let (pool, clients) = Pool::start(&PoolConfig::new(2, LANES, 1), |_| |()| ()).unwrap();
+    (pool, clients.into_iter().map(|client| PacketClient::new(client, 8)))
+}
+
 #[test]
 fn replies_wake_a_worker_that_may_run_their_lane() {
-    let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
-    let (pool, clients) = Pool::start(&config, |()| ()).unwrap();
-    one_by_one(idle_at_once(), clients.into_iter());
+    let (pool, clients) = members();
+    one_by_one(idle_at_once(), clients);
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }
 
 #[test]
 fn tasks_wake_members_of_a_pool_and_replies_wake_lanes() {
-    let config = PoolConfig { members: vec![None; 2], lanes: LANES, shards: 2, depth: 1 };
-    let (pool, clients) = Pool::start(&config, |()| ()).unwrap();
-    one_by_one(Polling::Interrupt(Duration::ZERO), clients.into_iter());
+    let (pool, clients) = members();
+    one_by_one(Polling::Interrupt(Duration::ZERO), clients);
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }

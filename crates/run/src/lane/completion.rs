@@ -32,7 +32,7 @@ impl Lane {
     pub(super) fn ring_desk(&mut self) {
         if let Some(client) = self.service.pool_client() {
             client.ring();
-            self.counters.at_pool.set(client.len() as u64);
+            self.counters.at_pool.set(client.packets() as u64);
         }
     }
 }

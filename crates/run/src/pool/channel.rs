@@ -1,18 +1,17 @@
-//! What connects one lane to one member of a pool: a ring of tasks one way, a ring of replies the other.
+//! What connects one lane to one member of a pool: tasks go one way, through a ring of the two or a queue that other members
+//! of the lane take from, too; replies come the other way, through a ring.
 //!
-//! A member does a lane's tasks in the order they were given, so neither tasks nor replies carry numbers:
-//! the lane's end remembers what it has given. And it gives no more than a ring holds before it has taken
-//! the replies, so the ring of replies has room for each.
+//! A lane gives no more tasks than the rings of replies have room for, so a member never waits for a lane.
 
-use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::{AtomicBool, Ordering};
-use rheostat_base::sync::spsc::{self, Consumer, Producer};
+use rheostat_base::sync::spsc::{Consumer, Producer};
 use thiserror::Error;
 
-use super::order::Ticket;
+use super::team::{Team, Thief};
+use super::waiting::Place;
 use crate::crew::LaneNotifier;
 use crate::notifier::EventNotifier;
 
@@ -29,6 +28,20 @@ pub enum Lost {
 
 /// What came of a task.
 pub(super) type Outcome<R> = Result<R, Lost>;
+
+/// A task on its way to a member.
+#[derive(Debug)]
+pub(super) struct Task<T> {
+    pub(super) place: Place,
+    pub(super) task: T,
+}
+
+/// What came of a task, on its way to the lane.
+#[derive(Debug)]
+pub(super) struct Answer<R> {
+    pub(super) place: Place,
+    pub(super) outcome: Outcome<R>,
+}
 
 /// What the lanes of a member know of it.
 #[derive(Debug, Default)]
@@ -55,6 +68,11 @@ impl MemberState {
         // Release: pairs with the Acquire load in `Front::collect`; all replies are in their rings.
         self.has_ended.store(true, Ordering::Release);
     }
+
+    fn has_ended(&self) -> bool {
+        // Acquire: pairs with the Release store in `MemberState::end`; the member's replies are seen behind it.
+        self.has_ended.load(Ordering::Acquire)
+    }
 }
 
 /// What wakes a worker for a lane, once the workers are known.
@@ -63,108 +81,194 @@ pub(super) type NotifierSlot = std::sync::Arc<OnceLock<LaneNotifier>>;
 /// The lane's end.
 #[derive(Debug)]
 pub(super) struct Front<T, R> {
-    tasks: Producer<T>,
-    replies: Consumer<Outcome<R>>,
-    /// Whose replies are awaited, in the order they were given.
-    given: VecDeque<Ticket>,
-    depth: usize,
+    tasks: TasksIn<T>,
+    replies: Consumer<Answer<R>>,
     member: Arc<MemberState>,
     /// Whether tasks were given since the member was last woken.
     is_fresh: bool,
     has_ended: bool,
 }
 
+#[derive(Debug)]
+enum TasksIn<T> {
+    Ring(Producer<Task<T>>),
+    Team(Arc<Team<T>>, usize),
+}
+
 /// The member's end.
 #[derive(Debug)]
 pub(super) struct Back<T, R> {
-    tasks: Consumer<T>,
-    replies: Producer<Outcome<R>>,
+    tasks: TasksOut<T>,
+    replies: Producer<Answer<R>>,
     notifier: NotifierSlot,
 }
 
-/// Connects a lane and a member by a line for `depth` tasks.
-pub(super) fn channel<T, R>(
-    depth: usize,
-    member: Arc<MemberState>,
-    notifier: NotifierSlot,
-) -> (Front<T, R>, Back<T, R>) {
-    let (tasks_in, tasks_out) = spsc::ring(depth);
-    let (replies_in, replies_out) = spsc::ring(depth);
-    let front = Front {
-        tasks: tasks_in,
-        replies: replies_out,
-        given: VecDeque::new(),
-        depth,
-        member,
-        is_fresh: false,
-        has_ended: false,
-    };
-    (front, Back { tasks: tasks_out, replies: replies_in, notifier })
+#[derive(Debug)]
+enum TasksOut<T> {
+    Ring(Consumer<Task<T>>),
+    Team(Thief<T>),
 }
 
 impl<T, R> Front<T, R> {
-    /// Tasks given whose replies were not taken; `None` when no more may be given.
-    pub(super) fn load(&self) -> Option<usize> {
-        let load = self.given.len();
-        (load < self.depth && !self.has_ended).then_some(load)
+    /// The lane's end of a ring of tasks.
+    pub(super) fn of_ring(
+        tasks: Producer<Task<T>>,
+        replies: Consumer<Answer<R>>,
+        member: Arc<MemberState>,
+    ) -> Front<T, R> {
+        Front::new(TasksIn::Ring(tasks), replies, member)
     }
 
-    /// Gives a task, whose reply will be that to `ticket`. [`Front::load`] must have said that it may.
-    pub(super) fn submit(&mut self, ticket: Ticket, task: T) {
-        assert!(self.tasks.push(task).is_ok(), "the ring holds as many tasks as may be given");
-        self.given.push_back(ticket);
+    /// The lane's end of the queue of a member of `team`.
+    pub(super) fn of_team(
+        (team, number): (Arc<Team<T>>, usize),
+        replies: Consumer<Answer<R>>,
+        member: Arc<MemberState>,
+    ) -> Front<T, R> {
+        Front::new(TasksIn::Team(team, number), replies, member)
+    }
+
+    fn new(
+        tasks: TasksIn<T>,
+        replies: Consumer<Answer<R>>,
+        member: Arc<MemberState>,
+    ) -> Front<T, R> {
+        Front { tasks, replies, member, is_fresh: false, has_ended: false }
+    }
+
+    /// Tasks that wait in the member's queue, if others take from it.
+    pub(super) fn queued(&self) -> Option<u32> {
+        match &self.tasks {
+            TasksIn::Ring(_) => None,
+            TasksIn::Team(team, number) => Some(team.len(*number)),
+        }
+    }
+
+    /// Whether the lane knows that the member has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Gives a task. There must be room.
+    pub(super) fn submit(&mut self, task: Task<T>) {
+        match &mut self.tasks {
+            TasksIn::Ring(ring) => {
+                let has_room = ring.push(task).is_ok();
+                assert!(has_room, "the ring holds as many tasks as may be given");
+            }
+            TasksIn::Team(team, number) => team.push(*number, task),
+        }
         self.is_fresh = true;
     }
 
-    /// Wakes the member if there is something new for it.
+    /// Wakes who is to look, if there is something new.
     pub(super) fn ring(&mut self) {
-        if std::mem::take(&mut self.is_fresh)
-            && let Some(notifier) = self.member.notifier()
-        {
-            notifier.wake();
+        if !std::mem::take(&mut self.is_fresh) {
+            return;
+        }
+        match &self.tasks {
+            TasksIn::Ring(_) => {
+                if let Some(notifier) = self.member.notifier() {
+                    notifier.wake();
+                }
+            }
+            TasksIn::Team(team, number) => {
+                team.wake(*number);
+            }
         }
     }
 
-    /// Takes what has come of tasks. If the member has ended, those that it left are lost.
-    pub(super) fn collect(&mut self, mut answer: impl FnMut(Ticket, Outcome<R>)) {
-        if self.given.is_empty() {
-            return;
-        }
-        // Acquire: pairs with the Release store in `MemberState::end`. Read before the replies, so that
-        // when the member has ended, all its replies are seen and the rest will never come.
-        let has_ended = self.member.has_ended.load(Ordering::Acquire);
-        let Front { replies, given, .. } = self;
+    /// Takes the answers that are there. `true` when the member has ended and these were its last.
+    pub(super) fn collect(&mut self, answer: impl FnMut(Answer<R>)) -> bool {
+        // Read before the replies, so that when the member has ended, all its replies are seen and the rest will never come.
+        let has_ended = !self.has_ended && self.member.has_ended();
         // All that are there: whatever was seen of the ring earlier was taken then, so it is looked at anew.
-        replies.pop_each(usize::MAX, |outcome| {
-            answer(given.pop_front().expect("replies follow tasks"), outcome);
-        });
-        if has_ended {
-            self.has_ended = true;
-            self.given.drain(..).for_each(|ticket| answer(ticket, Err(Lost::Ended)));
+        self.replies.pop_each(usize::MAX, answer);
+        self.has_ended |= has_ended;
+        has_ended
+    }
+
+    /// A task that the member, which has ended, left in a queue that others take from.
+    pub(super) fn take_left(&mut self) -> Option<Task<T>> {
+        match &self.tasks {
+            TasksIn::Ring(_) => None,
+            TasksIn::Team(team, number) => team.pop(*number),
+        }
+    }
+
+    /// The team of the member, if others may take its tasks.
+    pub(super) fn team(&self) -> Option<&Arc<Team<T>>> {
+        match &self.tasks {
+            TasksIn::Ring(_) => None,
+            TasksIn::Team(team, _) => Some(team),
         }
     }
 
     /// Whether [`Front::collect`] would find something.
     pub(super) fn has_replies(&self) -> bool {
-        let has_ended = || self.member.has_ended.load(Ordering::Acquire);
-        !self.given.is_empty() && (!self.replies.is_empty() || has_ended())
+        !self.replies.is_empty() || !self.has_ended && self.member.has_ended()
     }
 }
 
 impl<T, R> Back<T, R> {
-    /// Whether the lane has given tasks that were not taken.
+    /// The member's end of a ring of tasks.
+    pub(super) fn of_ring(
+        tasks: Consumer<Task<T>>,
+        replies: Producer<Answer<R>>,
+        notifier: NotifierSlot,
+    ) -> Back<T, R> {
+        Back { tasks: TasksOut::Ring(tasks), replies, notifier }
+    }
+
+    /// The member's end of queues that members take from each other.
+    pub(super) fn of_team(
+        tasks: Thief<T>,
+        replies: Producer<Answer<R>>,
+        notifier: NotifierSlot,
+    ) -> Back<T, R> {
+        Back { tasks: TasksOut::Team(tasks), replies, notifier }
+    }
+
+    /// Whether there are tasks that the member may take.
     pub(super) fn has_tasks(&self) -> bool {
-        !self.tasks.is_empty()
+        match &self.tasks {
+            TasksOut::Ring(ring) => !ring.is_empty(),
+            TasksOut::Team(thief) => thief.has_tasks(),
+        }
     }
 
     /// The next task.
-    pub(super) fn next(&mut self) -> Option<T> {
-        self.tasks.pop()
+    pub(super) fn next(&mut self) -> Option<Task<T>> {
+        match &mut self.tasks {
+            TasksOut::Ring(ring) => ring.pop(),
+            TasksOut::Team(thief) => thief.next(),
+        }
     }
 
-    /// Reports the outcome of the oldest task taken, and wakes the lane.
-    pub(super) fn reply(&mut self, outcome: Outcome<R>) {
-        let has_room = self.replies.push(outcome).is_ok();
+    /// The member has nothing to do, and looks.
+    pub(super) fn look(&mut self) {
+        if let TasksOut::Team(thief) = &mut self.tasks {
+            thief.look();
+        }
+    }
+
+    /// The member has found something to do.
+    pub(super) fn stop_looking(&mut self) {
+        if let TasksOut::Team(thief) = &mut self.tasks {
+            thief.stop_looking();
+        }
+    }
+
+    /// The member is about to sleep: see [`Thief::doze`].
+    pub(super) fn doze(&mut self) {
+        if let TasksOut::Team(thief) = &mut self.tasks {
+            thief.doze();
+        }
+    }
+
+    /// Reports what came of a task, and wakes the lane.
+    pub(super) fn reply(&mut self, answer: Answer<R>) {
+        let has_room = self.replies.push(answer).is_ok();
         assert!(has_room, "a lane gives no more tasks than it has room for replies");
         self.wake_lane();
     }

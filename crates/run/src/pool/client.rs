@@ -1,136 +1,244 @@
-//! Where a lane gives its tasks away and gets the replies, in order.
+//! Where a lane gives tasks away and gets what came of them, in the order in which it comes.
 
-use rheostat_base::ShardId;
+use std::collections::VecDeque;
 
-use super::channel::{Front, Lost, NotifierSlot};
-use super::order::Order;
+use rheostat_base::choice::{Outstanding, least_loaded_member, member_of_connection};
+
+use super::channel::{Answer, Front, NotifierSlot, Outcome, Task};
+use super::queueing::PoolQueueing;
+use super::waiting::{Place, WaitingTable};
+use super::{Lost, PoolConfig};
 use crate::crew::LaneNotifier;
-use crate::lane::HandoffPacket;
 
-/// A packet that a pool has worked for.
-#[derive(Debug)]
-pub struct Reply<R> {
-    /// The packet.
-    pub placed: HandoffPacket,
-    /// What came of its task.
-    pub outcome: Result<R, Lost>,
-}
-
-/// A lane's place at a [`super::Pool`]: tasks of type `T` go out, results of type `R` come back. A packet
-/// waits here for the reply to its task, and replies come out in the order in which the packets of their
-/// shard went in, whichever member was faster.
+/// A lane's place at a [`super::Pool`]: tasks of type `T` go out, results of type `R` come back, and meanwhile a value of type `W`
+/// waits here for each. What comes of tasks comes in any order.
 ///
-/// A service owns the clients of its lane and shows them to it by [`crate::Service::pool_client`].
+/// No call blocks, and none allocates. A service owns the clients of its lane, and shows them to it by
+/// [`crate::Service::pool_client`]; one that wants packets back in the order of their shards has a
+/// [`PacketClient`](super::PacketClient).
 #[derive(Debug)]
-pub struct PoolClient<T, R> {
+pub struct PoolClient<W, T, R> {
     /// One per member.
-    channels: Vec<Front<T, R>>,
-    order: Order<HandoffPacket, Result<R, Lost>>,
+    members: Vec<Front<T, R>>,
+    /// Tasks that each was given and that were not answered, by it or by one that took them from it.
+    held: Vec<u32>,
+    queueing: PoolQueueing,
+    /// Tasks that a member may have in its queue.
+    depth: u32,
+    waiting: WaitingTable<W>,
+    /// Tasks that no member has, oldest first.
+    central: VecDeque<Task<T>>,
+    outcomes: VecDeque<(W, Outcome<R>)>,
     notifier: NotifierSlot,
-    /// Which member is looked at first, so that none is always last.
-    start: usize,
 }
 
-/// What a lane asks of a client, whatever its tasks are.
-pub trait AnyPoolClient {
-    /// Takes the replies that have come, and returns how many packets may go on now.
-    fn collect(&mut self) -> usize;
+impl<W, T, R> PoolClient<W, T, R> {
+    pub(super) fn new(
+        members: Vec<Front<T, R>>,
+        config: &PoolConfig,
+        notifier: NotifierSlot,
+    ) -> PoolClient<W, T, R> {
+        let capacity = capacity(members.len(), config.depth);
+        PoolClient {
+            held: vec![0; members.len()],
+            members,
+            queueing: config.queueing,
+            depth: u32::try_from(config.depth).unwrap_or(u32::MAX),
+            waiting: WaitingTable::new(capacity),
+            central: VecDeque::with_capacity(capacity),
+            outcomes: VecDeque::with_capacity(capacity),
+            notifier,
+        }
+    }
 
-    /// Wakes the members that were given tasks since this was called last.
-    fn ring(&mut self);
+    /// Gives a task; `waits` is returned with what comes of it. `hash` is of no meaning with a central queue; else all its bits
+    /// choose the member.
+    ///
+    /// # Errors
+    /// Both, when there is no room, or no member is left to do it: [`PoolClient::has_ended`].
+    pub fn submit(&mut self, waits: W, hash: u32, task: T) -> Result<(), (W, T)> {
+        match self.queueing {
+            PoolQueueing::Central(limit) => {
+                if self.has_ended() {
+                    return Err((waits, task));
+                }
+                match self.waiting.enter(waits) {
+                    Ok(place) => self.central.push_back(Task { place, task }),
+                    Err(waits) => return Err((waits, task)),
+                }
+                self.feed(limit);
+            }
+            PoolQueueing::PerMember | PoolQueueing::Stealing { .. } => {
+                let Some(member) = self.member_of(hash) else { return Err((waits, task)) };
+                if self.load(member) >= self.depth {
+                    return Err((waits, task));
+                }
+                match self.waiting.enter(waits) {
+                    Ok(place) => self.give(member, Task { place, task }),
+                    Err(waits) => return Err((waits, task)),
+                }
+            }
+        }
+        Ok(())
+    }
 
-    /// Packets at the client.
-    fn len(&self) -> usize;
+    /// Queues in which tasks wait: one, if it is central, or one of each member.
+    pub fn queues(&self) -> usize {
+        match self.queueing {
+            PoolQueueing::Central(_) => 1,
+            PoolQueueing::PerMember | PoolQueueing::Stealing { .. } => self.members.len(),
+        }
+    }
 
-    /// Packets of a shard at the client. As long as there are any, the shard stays where it is.
-    fn outstanding(&self, shard: ShardId) -> usize;
+    /// The queue that a task with this hash waits in, unless its member has ended.
+    pub fn queue_of(&self, hash: u32) -> usize {
+        usize::from(member_of_connection(hash, self.queues() as u16))
+    }
 
-    /// Whether [`AnyPoolClient::collect`] would find something.
-    fn has_replies(&self) -> bool;
+    /// Tasks that may be at the client at most.
+    pub fn capacity(&self) -> usize {
+        self.waiting.capacity()
+    }
 
-    /// Lets members wake a worker for the lane.
-    fn wake_by(&mut self, notifier: LaneNotifier);
+    /// Whether no member is left. What was given is lost, and nothing more is taken.
+    pub fn has_ended(&self) -> bool {
+        self.members.iter().all(Front::has_ended)
+    }
 
-    /// Whether no packet is at the client.
-    fn is_empty(&self) -> bool {
+    /// Takes what has come of tasks, gives members what waits in a central queue, and returns how many outcomes there are.
+    pub fn collect(&mut self) -> usize {
+        if self.waiting.len() > 0 {
+            self.collect_all();
+        }
+        self.outcomes.len()
+    }
+
+    fn collect_all(&mut self) {
+        let PoolClient { members, held, waiting, outcomes, .. } = self;
+        let mut ends = false;
+        for member in members {
+            ends |= member.collect(|Answer { place, outcome }| {
+                // The member that was given the task, which is not always the one that did it.
+                let Some((waits, given_to)) = waiting.leave(place) else { return };
+                held[usize::from(given_to)] -= 1;
+                outcomes.push_back((waits, outcome));
+            });
+        }
+        if ends {
+            self.lose();
+        }
+        if let PoolQueueing::Central(limit) = self.queueing {
+            self.feed(limit);
+        }
+    }
+
+    /// Returns what members that have ended were given and left.
+    #[cold]
+    fn lose(&mut self) {
+        for member in 0..self.members.len() {
+            if !self.members[member].has_ended() {
+                continue;
+            }
+            if self.members[member].team().is_some() {
+                while let Some(Task { place, .. }) = self.members[member].take_left() {
+                    self.lose_one(place);
+                }
+            } else {
+                while let Some(place) = self.waiting.one_of(member as u16) {
+                    self.lose_one(place);
+                }
+            }
+        }
+        if self.has_ended() {
+            while let Some(Task { place, .. }) = self.central.pop_front() {
+                self.lose_one(place);
+            }
+        }
+    }
+
+    fn lose_one(&mut self, place: Place) {
+        let Some((waits, member)) = self.waiting.leave(place) else { return };
+        if let Some(held) = self.held.get_mut(usize::from(member)) {
+            *held -= 1;
+        }
+        self.outcomes.push_back((waits, Err(Lost::Ended)));
+    }
+
+    /// The next outcome, in the order in which they came.
+    pub fn next_outcome(&mut self) -> Option<(W, Outcome<R>)> {
+        self.outcomes.pop_front()
+    }
+
+    /// Wakes members for the tasks that were given since this was called last, as many as those need.
+    pub fn ring(&mut self) {
+        self.members.iter_mut().for_each(Front::ring);
+    }
+
+    /// Tasks given whose outcomes were not taken.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.outcomes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
 
-impl<T, R> PoolClient<T, R> {
-    /// A client with a channel for `depth` tasks to each member, for a run with `shards` shards.
-    pub(super) fn new(
-        channels: Vec<Front<T, R>>,
-        depth: usize,
-        shards: usize,
-        notifier: NotifierSlot,
-    ) -> PoolClient<T, R> {
-        let order = Order::new(shards, channels.len() * depth);
-        PoolClient { channels, order, notifier, start: 0 }
+    /// Whether [`PoolClient::collect`] would find something.
+    pub fn has_replies(&self) -> bool {
+        !self.outcomes.is_empty()
+            || self.waiting.len() > 0 && self.members.iter().any(Front::has_replies)
     }
 
-    /// Gives a packet's task to the member with the fewest of this lane's. Gives the packet back when all
-    /// have as many as they may: it is the caller's to drop, or to refuse.
-    #[must_use = "a packet that is given back must be sent or dropped"]
-    pub fn submit(&mut self, placed: HandoffPacket, task: T) -> Option<HandoffPacket> {
-        let count = self.channels.len();
-        self.start = (self.start + 1) % count;
-        let members = (self.start..count).chain(0..self.start);
-        let loads = members.filter_map(|member| Some((self.channels[member].load()?, member)));
-        // The first of equals.
-        let Some((_, member)) = loads.min_by_key(|(load, _)| *load) else { return Some(placed) };
-        match self.order.enter(placed.info.shard, placed) {
-            Ok(ticket) => self.channels[member].submit(ticket, task),
-            Err(placed) => return Some(placed),
-        }
-        None
-    }
-
-    /// Lets a packet that needs no work wait for its turn behind those of its shard that do; `outcome` is
-    /// its reply. Gives it back when there is no room.
-    #[must_use = "a packet that is given back must be sent or dropped"]
-    pub fn complete(&mut self, placed: HandoffPacket, outcome: R) -> Option<HandoffPacket> {
-        match self.order.enter(placed.info.shard, placed) {
-            Ok(ticket) => self.order.answer(ticket, Ok(outcome)),
-            Err(placed) => return Some(placed),
-        }
-        None
-    }
-
-    /// The next packet whose turn has come.
-    pub fn next_reply(&mut self) -> Option<Reply<R>> {
-        self.order.next().map(|(placed, outcome)| Reply { placed, outcome })
-    }
-}
-
-impl<T, R> AnyPoolClient for PoolClient<T, R> {
-    fn collect(&mut self) -> usize {
-        let PoolClient { channels, order, .. } = self;
-        for channel in channels {
-            channel.collect(|ticket, outcome| order.answer(ticket, outcome));
-        }
-        order.ready()
-    }
-
-    fn ring(&mut self) {
-        self.channels.iter_mut().for_each(Front::ring);
-    }
-
-    fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    fn outstanding(&self, shard: ShardId) -> usize {
-        self.order.count(shard)
-    }
-
-    fn has_replies(&self) -> bool {
-        self.order.ready() > 0 || self.channels.iter().any(Front::has_replies)
-    }
-
-    fn wake_by(&mut self, notifier: LaneNotifier) {
+    /// Lets members wake a worker for the lane.
+    pub fn wake_by(&mut self, notifier: LaneNotifier) {
         // Before any task is given, so members see it: the rings of tasks order the two.
         let is_first = self.notifier.set(notifier).is_ok();
         debug_assert!(is_first, "a lane is given its notifier once");
     }
+
+    /// What the members share that steal from each other.
+    #[cfg(all(test, loom))]
+    pub(super) fn team(&self) -> rheostat_base::sync::Arc<super::team::Team<T>> {
+        self.members[0].team().expect("they steal").clone()
+    }
+
+    /// Gives members what waits in the central queue, as far as they may have it.
+    fn feed(&mut self, limit: Outstanding) {
+        while !self.central.is_empty() {
+            let of = |(front, held): (&Front<T, R>, &u32)| match front.has_ended() {
+                true => u32::MAX,
+                false => *held,
+            };
+            let held = self.members.iter().zip(&self.held).map(of);
+            let Some(member) = least_loaded_member(held, limit) else { return };
+            let Some(task) = self.central.pop_front() else { return };
+            self.give(member, task);
+        }
+    }
+
+    fn give(&mut self, member: usize, task: Task<T>) {
+        self.waiting.assign(task.place, member as u16);
+        self.held[member] += 1;
+        self.members[member].submit(task);
+    }
+
+    /// Tasks that count against what a member may be given: those that wait in its queue, if others take from it; else all that
+    /// it has not answered.
+    fn load(&self, member: usize) -> u32 {
+        self.members[member].queued().unwrap_or(self.held[member])
+    }
+
+    /// The member for a hash, or the next after it that has not ended.
+    fn member_of(&self, hash: u32) -> Option<usize> {
+        let members = self.members.len();
+        let first = self.queue_of(hash);
+        let mut in_turn = (0..members).map(|step| (first + step) % members);
+        in_turn.find(|member| !self.members[*member].has_ended())
+    }
+}
+
+/// Tasks that a lane may have given `members` members.
+pub(super) fn capacity(members: usize, depth: usize) -> usize {
+    members * depth
 }

@@ -4,79 +4,69 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rheostat_base::sync::Arc;
+use rheostat_base::choice::{IdleAction, IdlePolicy};
+use rheostat_base::sync::{Arc, hint};
 
 use super::PoolReport;
-use super::channel::{Back, Lost, MemberState};
+use super::channel::{Answer, Back, Lost, MemberState, Task};
 
 /// Tasks of one lane that a member does before it looks at the next.
 const TURN: usize = 32;
+/// Hints to the core that make a pause between two looks.
+const PAUSE: usize = 8;
 /// How long a member sleeps at most: whatever else goes wrong, it looks again after this.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// One member, driven by a thread or by a test.
-pub(super) struct Member<T, R, F> {
-    /// One per lane.
-    channels: Vec<Back<T, R>>,
+/// What connects a member with lanes. When it is dropped, lanes learn that the member does nothing any more.
+pub(super) struct Seat<T, R> {
+    /// One per lane that the member works for.
+    pub(super) channels: Vec<Back<T, R>>,
     state: Arc<MemberState>,
-    work: F,
+    is_looking: bool,
+}
+
+/// One member, driven by a thread or by a test.
+pub(super) struct Member<T, R, M> {
+    seat: Seat<T, R>,
+    work: M,
     report: PoolReport,
 }
 
-impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
-    pub(super) fn new(
-        channels: Vec<Back<T, R>>,
-        state: Arc<MemberState>,
-        work: F,
-    ) -> Member<T, R, F> {
-        Member { channels, state, work, report: PoolReport::default() }
+impl<T, R> Seat<T, R> {
+    pub(super) fn new(channels: Vec<Back<T, R>>, state: Arc<MemberState>) -> Seat<T, R> {
+        Seat { channels, state, is_looking: false }
     }
 
-    /// What lanes know of it.
+    /// What lanes know of the member.
     pub(super) fn state(&self) -> Arc<MemberState> {
         self.state.clone()
     }
 
-    /// Works, and sleeps when there is nothing to do, until told to stop and all tasks are done.
-    pub(super) fn run(mut self, stop: &AtomicBool) -> PoolReport {
-        loop {
-            // Acquire: pairs with the Release store of the thread that stops the pool; the tasks that were given before are seen
-            // below.
-            let stops = stop.load(Ordering::Acquire);
-            if self.round() > 0 {
-                continue;
-            }
-            if stops {
-                return self.report;
-            }
-            self.sleep(stop);
-        }
-    }
-
-    /// Some tasks of each lane. Returns how many were done.
-    fn round(&mut self) -> usize {
-        let lanes = self.channels.len();
-        (0..lanes).map(|lane| (0..TURN).take_while(|_| self.work_for(lane)).count()).sum()
-    }
-
-    /// Does the oldest task of a lane, if there is one. A task that panics ends neither the member nor others.
-    pub(super) fn work_for(&mut self, lane: usize) -> bool {
-        let Some(task) = self.channels[lane].next() else { return false };
-        // What a task leaves half done is its own, or behind the shared reference that `work` is.
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(task)));
-        self.report.tasks += 1;
-        self.report.panicked += u64::from(outcome.is_err());
-        self.channels[lane].reply(outcome.map_err(|_| Lost::Panicked));
-        true
-    }
-
     /// The lanes that have tasks for this member.
-    pub(super) fn lanes_with_tasks(&self) -> impl Iterator<Item = usize> {
+    fn lanes_with_tasks(&self) -> impl Iterator<Item = usize> {
         (0..self.channels.len()).filter(|lane| self.channels[*lane].has_tasks())
     }
 
-    fn sleep(&self, stop: &AtomicBool) {
-        let notifier = self.state.notifier().expect("a member with a thread can be woken");
+    /// The member has nothing to do, and looks.
+    pub(super) fn look(&mut self) {
+        if !self.is_looking {
+            self.is_looking = true;
+            self.channels.iter_mut().for_each(Back::look);
+        }
+    }
+
+    /// The member has found something to do.
+    pub(super) fn stop_looking(&mut self) {
+        if std::mem::take(&mut self.is_looking) {
+            self.channels.iter_mut().for_each(Back::stop_looking);
+        }
+    }
+
+    fn sleep(&mut self, stop: &AtomicBool) {
+        self.is_looking = false;
+        self.channels.iter_mut().for_each(Back::doze);
+        // Without it, the member was made to be stepped, and this is a pause.
+        let Some(notifier) = self.state.notifier() else { return };
         notifier.prepare_park();
         if self.lanes_with_tasks().next().is_none() && !stop.load(Ordering::Relaxed) {
             notifier.block(LONGEST);
@@ -85,10 +75,66 @@ impl<T, R, F: Fn(T) -> R> Member<T, R, F> {
     }
 }
 
-impl<T, R, F> Drop for Member<T, R, F> {
+impl<T, R> Drop for Seat<T, R> {
     /// Notifies the lanes: what they have given since will not be done.
     fn drop(&mut self) {
+        self.stop_looking();
         self.state.end();
         self.channels.iter().for_each(Back::wake_lane);
+    }
+}
+
+impl<T, R, M: FnMut(T) -> R> Member<T, R, M> {
+    /// A member that does tasks by `work`.
+    pub(super) fn new(seat: Seat<T, R>, work: M) -> Member<T, R, M> {
+        Member { seat, work, report: PoolReport::default() }
+    }
+
+    /// Works, and spins, pauses and sleeps when there is nothing to do, until told to stop and all tasks are done.
+    pub(super) fn run(mut self, stop: &AtomicBool, idle: IdlePolicy) -> PoolReport {
+        let mut empty_looks = 0_u32;
+        loop {
+            // Acquire: pairs with the Release store of the thread that stops the pool; the tasks that were given before are seen
+            // below.
+            let stops = stop.load(Ordering::Acquire);
+            if self.round() > 0 {
+                empty_looks = 0;
+                continue;
+            }
+            if stops {
+                return self.report;
+            }
+            self.seat.look();
+            match idle.next(empty_looks, 0) {
+                IdleAction::Spin => hint::spin_loop(),
+                IdleAction::Pause => (0..PAUSE).for_each(|_| hint::spin_loop()),
+                IdleAction::Sleep => self.seat.sleep(stop),
+            }
+            empty_looks = empty_looks.saturating_add(1);
+        }
+    }
+
+    /// Some tasks of each lane. Returns how many were done.
+    fn round(&mut self) -> usize {
+        let lanes = self.seat.channels.len();
+        (0..lanes).map(|lane| (0..TURN).take_while(|_| self.work_for(lane)).count()).sum()
+    }
+
+    /// Does the next task of a lane, if there is one. A task that panics ends neither the member nor others.
+    pub(super) fn work_for(&mut self, lane: usize) -> bool {
+        let Some(Task { place, task }) = self.seat.channels[lane].next() else { return false };
+        self.seat.stop_looking();
+        // What a task leaves half done is its own, or for `work` to put right.
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(task)));
+        self.report.tasks += 1;
+        self.report.panicked += u64::from(outcome.is_err());
+        let outcome = outcome.map_err(|_| Lost::Panicked);
+        self.seat.channels[lane].reply(Answer { place, outcome });
+        true
+    }
+
+    /// The lanes that have tasks for this member.
+    pub(super) fn lanes_with_tasks(&self) -> impl Iterator<Item = usize> {
+        self.seat.lanes_with_tasks()
     }
 }

@@ -1,60 +1,138 @@
-//! A lane and a member under every interleaving.
-
-use std::collections::VecDeque;
+//! A lane and members under every interleaving.
 
 use loom::thread;
-use rheostat_base::ShardId;
+use rheostat_base::choice::Outstanding;
 use rheostat_base::sync::Arc;
+use rheostat_base::sync::atomic::{AtomicBool, Ordering};
 
-use super::channel::{Lost, MemberState, NotifierSlot, channel};
-use super::order::Order;
+use super::channel::{Answer, Back, Lost, Task};
+use super::member::Seat;
+use super::{PoolClient, PoolConfig, PoolQueueing, connect};
 
-const SHARD: ShardId = ShardId(0);
+type Box32 = Box<u32>;
+type Client = PoolClient<u32, Box32, Box32>;
 
-/// A lane gives three tasks by a line for two, and the member ends after two of them. Each is answered once,
-/// in order: those that were done with their results, the others as lost, none of those done among them.
-/// Fails when the end is stored or read without its ordering, and when it is read after the replies.
+fn pool(members: usize, depth: usize, queueing: PoolQueueing) -> (Vec<Seat<Box32, Box32>>, Client) {
+    let config = PoolConfig { queueing, ..PoolConfig::new(members, 1, depth) };
+    let (seats, mut clients) = connect(&config, || Ok(None)).expect("a pool");
+    (seats, clients.pop().expect("a client"))
+}
+
+fn answer(back: &mut Back<Box32, Box32>, Task { place, task }: Task<Box32>) {
+    back.reply(Answer { place, outcome: Ok(Box::new(*task * 10)) });
+}
+
+/// A lane gives three tasks to a member that may hold two, and that ends after two of them. Each has one outcome, in order: those
+/// that were done with their results, the others as lost, none of those done among them. Fails when the end is stored or read
+/// without its ordering, and when it is read after the replies.
 #[test]
-fn tasks_are_answered_once_though_the_member_ends() {
+fn tasks_have_one_outcome_though_the_member_ends() {
     loom::model(|| {
-        let state = Arc::new(MemberState::new(None));
-        let (mut front, mut back) =
-            channel::<Box<u32>, Box<u32>>(2, state.clone(), NotifierSlot::default());
+        let (mut seats, mut client) = pool(1, 2, PoolQueueing::Central(Outstanding::TWO));
+        let mut seat = seats.pop().expect("a seat");
         let member = thread::spawn(move || {
             let mut done = 0;
             while done < 2 {
+                let back = &mut seat.channels[0];
                 match back.next() {
                     Some(task) => {
-                        back.reply(Ok(Box::new(*task * 10)));
+                        answer(back, task);
                         done += 1;
                     }
                     None => thread::yield_now(),
                 }
             }
-            state.end();
-            back
         });
-        let mut order = Order::new(1, 4);
-        let mut numbers: VecDeque<u32> = (1..=3).collect();
-        let mut outcomes = Vec::new();
+        let (mut next, mut outcomes) = (1, Vec::new());
         while outcomes.len() < 3 {
-            while let (Some(number), Some(_)) = (numbers.front(), front.load()) {
-                let ticket = order.enter(SHARD, *number).expect("room for four");
-                front.submit(ticket, Box::new(*number));
-                numbers.pop_front();
+            while next <= 3 && client.submit(next, 0, Box::new(next)).is_ok() {
+                next += 1;
             }
-            front.collect(|ticket, outcome| order.answer(ticket, outcome));
-            while let Some((number, outcome)) = order.next() {
-                outcomes.push((number, outcome.map(|result| *result)));
-            }
-            let is_left_alone = front.load().is_none() && order.len() == 0;
-            if is_left_alone {
+            client.collect();
+            outcomes.extend(std::iter::from_fn(|| client.next_outcome()));
+            if client.has_ended() && client.is_empty() && next <= 3 {
                 // The end was seen before the third task was given: it is refused.
-                outcomes.extend(numbers.drain(..).map(|number| (number, Err(Lost::Ended))));
+                outcomes.push((next, Err(Lost::Ended)));
+                next += 1;
             }
             thread::yield_now();
         }
+        let outcomes: Vec<_> = outcomes
+            .into_iter()
+            .map(|(number, outcome)| (number, outcome.map(|result| *result)))
+            .collect();
         assert_eq!(outcomes, [(1, Ok(10)), (2, Ok(20)), (3, Err(Lost::Ended))]);
-        drop(member.join().unwrap());
+        member.join().unwrap();
+    });
+}
+
+/// Two tasks are in the queue of a member that takes one and ends; another member steals, once. Each task has one outcome, and
+/// what neither did is lost, not forgotten.
+#[test]
+fn a_theft_from_a_member_that_ends_loses_no_task() {
+    loom::model(|| {
+        let (mut seats, mut client) = pool(2, 2, PoolQueueing::Stealing { burst: 2 });
+        client.submit(1, 0, Box::new(1)).unwrap();
+        client.submit(2, 0, Box::new(2)).unwrap();
+        let once = |mut seat: Seat<Box32, Box32>| {
+            let back = &mut seat.channels[0];
+            if let Some(task) = back.next() {
+                answer(back, task);
+            }
+        };
+        let (thief, owner) = (seats.pop().expect("a thief"), seats.pop().expect("an owner"));
+        let thief = thread::spawn(move || once(thief));
+        once(owner);
+        let mut outcomes = Vec::new();
+        while outcomes.len() < 2 {
+            client.collect();
+            outcomes.extend(std::iter::from_fn(|| client.next_outcome()));
+            thread::yield_now();
+        }
+        thief.join().unwrap();
+        outcomes.sort_by_key(|(number, _)| *number);
+        let done = |(number, outcome): (u32, Result<Box32, Lost>)| match outcome {
+            Ok(result) => assert_eq!(*result, number * 10),
+            Err(lost) => assert_eq!(lost, Lost::Ended),
+        };
+        assert!(
+            outcomes.iter().any(|(_, outcome)| outcome.is_ok()),
+            "the owner has taken one, or the thief"
+        );
+        outcomes.into_iter().for_each(done);
+        assert!(client.is_empty());
+    });
+}
+
+/// A member looks and finds a task, while the lane adds another and wakes nobody as somebody looks: then the member sees that one
+/// waits. Fails when the fence in `Team::wake` or that in `Thief::stop_looking` is weakened to acquire and release.
+#[test]
+fn a_task_that_wakes_nobody_is_seen_by_who_stops_looking() {
+    loom::model(|| {
+        let (seats, mut client) = pool(2, 2, PoolQueueing::Stealing { burst: 1 });
+        let mut seats = seats.into_iter();
+        let (mut first, _second) = (seats.next().expect("a seat"), seats.next().expect("a seat"));
+        client.submit(1, 0, Box::new(1)).unwrap();
+        first.channels[0].look();
+        // The test asks for itself.
+        let team = client.team();
+        let sees = Arc::new(AtomicBool::new(false));
+        let member = {
+            let sees = sees.clone();
+            thread::spawn(move || {
+                let back = &mut first.channels[0];
+                let task = back.next();
+                back.stop_looking();
+                sees.store(back.has_tasks(), Ordering::Relaxed);
+                (first, task.is_some())
+            })
+        };
+        client.submit(2, 0, Box::new(2)).unwrap();
+        let looking = team.wake(0);
+        let (first, took) = member.join().unwrap();
+        assert!(took);
+        // One waits. Either the lane saw that nobody looks for it, or the member saw that it waits.
+        assert!(looking == 0 || sees.load(Ordering::Relaxed), "a task waits that nobody knows of");
+        drop(first);
     });
 }

@@ -66,6 +66,17 @@ impl<C, R> Order<C, R> {
         Ok(ticket)
     }
 
+    /// Takes the packet out again that entered last, before anything came of it.
+    ///
+    /// # Panics
+    /// When another one entered last.
+    pub(crate) fn retract(&mut self, ticket: Ticket) -> C {
+        let Place { shard, packet, .. } = self.leave(ticket);
+        let last = self.queues[shard.index()].pop_back();
+        assert_eq!(last, Some(ticket), "the last of its shard is retracted");
+        packet
+    }
+
     /// Notes the reply to a packet.
     ///
     /// # Panics

@@ -1,28 +1,33 @@
 //! A pool without threads, for tests: tasks are done when the caller runs them.
 
 use super::member::Member;
-use super::{PoolClient, PoolConfig, PoolError, connect};
+use super::{PoolConfig, PoolError, WithClients, connect};
 
 /// A pool whose members work a task at a time. Which of them does, and for which lane, the caller chooses:
 /// with seeded choices a run repeats itself.
-pub struct Stepped<T, R, F> {
-    members: Vec<Member<T, R, F>>,
+pub struct Stepped<T, R, M> {
+    members: Vec<Member<T, R, M>>,
 }
 
-impl<T, R, F: Fn(T) -> R + Clone> Stepped<T, R, F> {
-    /// A pool and one client per lane. Members are pinned nowhere and never sleep.
+impl<T, R, M: FnMut(T) -> R> Stepped<T, R, M> {
+    /// A pool and one client per lane; `work` makes, of a member's number, what it does tasks by. Members are pinned nowhere and
+    /// never sleep.
     ///
     /// # Errors
-    /// [`PoolError::Empty`].
-    pub fn new(config: &PoolConfig, work: F) -> Result<(Self, Vec<PoolClient<T, R>>), PoolError> {
-        let (members, clients) = connect(config, &work, || Ok(None))?;
-        Ok((Stepped { members }, clients))
+    /// [`PoolError::Empty`] and [`PoolError::Uneven`].
+    pub fn new<W>(
+        config: &PoolConfig,
+        work: impl Fn(usize) -> M,
+    ) -> Result<WithClients<Self, W, T, R>, PoolError> {
+        let (seats, clients) = connect(config, || Ok(None))?;
+        let member = |(number, seat)| Member::new(seat, work(number));
+        Ok((Stepped { members: seats.into_iter().enumerate().map(member).collect() }, clients))
     }
 
-    /// Does the oldest task that some lane has given some member: of all such pairs the one that `choice`,
-    /// any number, names. `false` when there is none.
+    /// Does the oldest task that some lane has given some member, or, where members steal, that the member takes: of all such
+    /// pairs the one that `choice`, any number, names. `false` when there is none.
     pub fn step(&mut self, choice: u64) -> bool {
-        let pairs = |(member, state): (usize, &Member<T, R, F>)| {
+        let pairs = |(member, state): (usize, &Member<T, R, M>)| {
             state.lanes_with_tasks().map(move |lane| (member, lane)).collect::<Vec<_>>()
         };
         let pairs: Vec<_> = self.members.iter().enumerate().flat_map(pairs).collect();
@@ -34,7 +39,7 @@ impl<T, R, F: Fn(T) -> R + Clone> Stepped<T, R, F> {
     }
 }
 
-impl<T, R, F> std::fmt::Debug for Stepped<T, R, F> {
+impl<T, R, M> std::fmt::Debug for Stepped<T, R, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stepped").field("members", &self.members.len()).finish()
     }

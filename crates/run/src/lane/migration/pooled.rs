@@ -7,7 +7,7 @@ use super::fixture::{A, B, C, Fixture, Queue, send_on};
 use crate::crew::LaneNotifier;
 use crate::invariant::Violation;
 use crate::lane::{Batch, HandoffPacket, Output};
-use crate::pool::{AnyPoolClient, PoolClient, PoolConfig, Reply, Stepped};
+use crate::pool::{AnyPoolClient, PacketClient, PoolConfig, Reply, Stepped};
 use crate::service::Service;
 use crate::shard_set::ShardSet;
 
@@ -21,7 +21,7 @@ struct Sabotage {
 }
 
 /// A client, and what the lane is told of it.
-struct Told(PoolClient<(), ()>, Sabotage);
+struct Told(PacketClient<(), ()>, Sabotage);
 
 impl AnyPoolClient for Told {
     fn collect(&mut self) -> usize {
@@ -32,8 +32,8 @@ impl AnyPoolClient for Told {
         self.0.ring();
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn packets(&self) -> usize {
+        self.0.packets()
     }
 
     fn outstanding(&self, shard: ShardId) -> usize {
@@ -87,9 +87,9 @@ type Work = fn(());
 
 /// A fixture with a pool of three members, each of which has room for four tasks of each lane.
 fn fixture(sabotage: Sabotage) -> (Fixture, Stepped<(), (), Work>) {
-    let config = PoolConfig { members: vec![None; 3], lanes: 3, shards: 4, depth: 4 };
-    let (pool, clients) = Stepped::new(&config, (|()| ()) as Work).unwrap();
-    let mut clients = clients.into_iter();
+    let config = PoolConfig::new(3, 3, 4);
+    let (pool, clients) = Stepped::new(&config, |_| (|()| ()) as Work).unwrap();
+    let mut clients = clients.into_iter().map(|client| PacketClient::new(client, 4));
     let service = |_| {
         let client = Told(clients.next().expect("one per lane"), sabotage);
         Box::new(Pooled { client, given: 0, shard: ShardId(0) }) as Box<dyn Service>
@@ -158,8 +158,8 @@ fn last_first(sabotage: Sabotage) -> Vec<Violation> {
     let (mut fixture, mut pool) = fixture(sabotage);
     fixture.arrive(A, 3);
     fixture.poll(A);
-    // The packets went to the second member, the third and the first.
-    for choice in [0, 1, 0] {
+    // The packets went to the first member, the second and the third.
+    for choice in [2, 1, 0] {
         assert!(pool.step(choice));
         fixture.poll(A);
     }
