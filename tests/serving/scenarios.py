@@ -5,6 +5,7 @@ from __future__ import annotations
 import beside
 import bulk
 import configured
+import dispatched
 import faults
 import loads
 import moving
@@ -28,6 +29,7 @@ SCENARIOS = {
     "an end in the middle": (faults.ends, KINDS),
     "what the wire shows": (wire.shows, KINDS),
     "keys and values": (store.keeps, KINDS),
+    "a dispatcher": (dispatched.answers, KINDS),
     "a relay to IPv4": (relay.relays_v4, KINDS),
     "a relay to IPv6": (relay.relays_v6, ("tap", "af_xdp")),
     "a relay without a target": (relay.refuses, ("af_packet",)),

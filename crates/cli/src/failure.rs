@@ -70,10 +70,25 @@ pub(crate) enum Failure {
     #[error("error: --place {0}")]
     Placement(#[from] rheostat_base::placement::PlacementError),
     #[error(
-        "error: --place split-siblings: network and application have workers of their own with a dispatcher only, and this is \
-         `{scheduler}`"
+        "error: --place split-siblings: each network worker shares a core with an application worker, so it needs as many of \
+         one as of the other, dispatcher-N:N, and this is `{scheduler}`"
     )]
-    NoDispatcher { scheduler: rheostat_serve::AvailableScheduler },
+    NoPairs { scheduler: rheostat_serve::AvailableScheduler },
+    #[error("error: {0}")]
+    Scheduler(#[from] rheostat_tcp::sched::SchedulerError),
+    #[error(
+        "error: `{scheduler}` has a lane for each of its {dispatchers} network workers, and {given} {what} are wanted: leave that out"
+    )]
+    LanesOfDispatcher {
+        scheduler: rheostat_serve::AvailableScheduler,
+        dispatchers: u16,
+        given: u16,
+        what: &'static str,
+    },
+    #[error("error: {0}")]
+    Members(#[from] rheostat_serve::MembersError),
+    #[error("error: application workers: {0}")]
+    ApplicationWorkers(#[from] rheostat_run::PoolError),
     #[error("error: --buffer: {0}")]
     Buffer(#[from] rheostat_serve::work::buffer::BufferError),
     #[error("error: {0}")]

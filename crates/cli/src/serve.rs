@@ -20,7 +20,7 @@ use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
 use rheostat_io::ImpairConfig;
 use rheostat_observe::OutputFiles;
-use rheostat_run::{RunReport, Runtime};
+use rheostat_run::{PoolConfig, RunReport, Runtime};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
 use rheostat_serve::relay::Relay;
@@ -46,6 +46,8 @@ use crate::run;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
+/// How long application workers may take for the requests at hand when the run is over.
+const MEMBERS_TIME: Duration = Duration::from_secs(1);
 /// The exit status of a run that ended because an interface was gone.
 const LINK_LOST: u8 = 3;
 
@@ -143,9 +145,13 @@ struct CommonArgs {
     /// The port; may be given several times.
     #[arg(long, value_name = "P", required = true, value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
-    /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own).
+    /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), or
+    /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one.
     #[arg(long, value_name = "NAME", default_value_t)]
     scheduler: AvailableScheduler,
+    /// Requests that an application worker of a dispatcher with a central queue may hold: 1, or 2 to hide the hand-off.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=2))]
+    outstanding: Option<u32>,
     /// Where workers run: idle-siblings (one thread of each core), both-siblings or split-siblings (network and application on
     /// threads of one core), and any-node, device-node, other-node or half-half; as idle-siblings,device-node.
     #[arg(long, value_name = "PLACES")]
@@ -229,12 +235,15 @@ pub(crate) fn serve(
     report: Report,
 ) -> Result<ExitCode, Failure> {
     let serve = config.serve.clone().expect("the caller has looked");
-    placing::place(&mut config, &serve)?;
-    let mut run = Run { config, serve: serve.clone(), faults, report, work: None };
+    let members = placing::place(&mut config, &serve)?;
+    let mut run = Run { config, serve: serve.clone(), faults, report, work: None, members };
     match &serve.service {
         ServiceConfig::Echo => run.requests(Echo),
         ServiceConfig::Work(config) => {
-            let cores = assemble::choose_cores(&run.config)?;
+            let cores = match &run.members {
+                Some(members) => members.members.iter().filter_map(|core| *core).collect(),
+                None => assemble::choose_cores(&run.config)?,
+            };
             let (work, report) = work::prepare(config, cores)?;
             run.work = Some(report);
             run.requests(work)
@@ -303,6 +312,8 @@ struct Run {
     faults: Option<ImpairConfig>,
     report: Report,
     work: Option<WorkReport>,
+    /// Workers that handle requests in place of the lanes.
+    members: Option<PoolConfig>,
 }
 
 impl Run {
@@ -323,7 +334,7 @@ impl Run {
         self,
         make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
     ) -> Result<ExitCode, Failure> {
-        let Run { mut config, serve, faults, report: Report { json, .. }, work } = self;
+        let Run { mut config, serve, faults, report: Report { json, .. }, work, members } = self;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         // Before any thread is started that changes its user.
@@ -352,6 +363,7 @@ impl Run {
         privileges::check_all_threads(links.keeper())?;
         let balance = assembly.balance();
         let faults = assembly.faults();
+        let members = members.map(|members| server.start_members(&members)).transpose()?;
         let runtime = assembly.start(&server)?;
         // Workers have inherited it.
         drop(raised);
@@ -389,6 +401,10 @@ impl Run {
         balancing.stop();
         drop((answers, links));
         let report = runtime.join()?;
+        let members = members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
+        if let Some(running) = members.map(|report| report.running).filter(|running| *running > 0) {
+            err!("warning: {running} application workers are left at a request that does not end");
+        }
         let work = work.map(|work| work.summary());
         let summary = ServeSummary::new(&report, &control, &faults, work);
         Ok(print(&report, &summary, json, is_lost))

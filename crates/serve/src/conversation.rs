@@ -1,6 +1,7 @@
 //! What passes between a connection and the application: bytes in, requests, replies, bytes out.
 
 mod apart;
+mod members;
 mod reading;
 mod replies;
 mod stream;
@@ -10,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_run::{AnyPoolClient, Lost};
 
 use crate::application::{Application, Handled};
 use crate::connections::{ConnectionId, Connections, Found};
@@ -20,6 +22,7 @@ use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
 use crate::times::{RequestStage, TimesMeter};
 use apart::{Apart, Job, Origin, Outcome};
+pub(crate) use members::{RequestClient, handling};
 use reading::Next;
 use stream::Pending;
 pub(crate) use stream::Stream;
@@ -33,7 +36,8 @@ const UNDER_WAY: usize = 32;
 pub(crate) struct Conversations<A: Application> {
     lane: LaneId,
     app: Arc<A>,
-    worker: A::Worker,
+    /// Made when it is needed, which it is not where members handle requests.
+    worker: Option<A::Worker>,
     shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
     /// What is under way on the connection whose turn it is.
@@ -111,12 +115,22 @@ impl<A: Application> Driver for Conversations<A> {
     }
 
     fn puts_off(&self) -> bool {
-        self.apart.is_some()
+        self.apart.as_ref().is_some_and(|apart| !apart.has_members())
+    }
+
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        let apart = self.apart.as_mut().filter(|apart| apart.has_members())?;
+        Some(apart)
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.apart.as_ref().map_or(0, Apart::len)
     }
 
     fn work(&mut self) -> bool {
         let Some(apart) = &mut self.apart else { return false };
-        let Some(result) = apart.work(&self.app, &mut self.worker, self.times.as_deref()) else {
+        let worker = self.worker.get_or_insert_with(|| self.app.worker(self.lane));
+        let Some(result) = apart.work(&self.app, worker, self.times.as_deref()) else {
             return false;
         };
         if result.is_err() {
@@ -130,12 +144,13 @@ impl<A: Application> Driver for Conversations<A> {
     }
 
     fn settle(&mut self, connections: Option<&mut Connections<Stream<A>>>) -> Option<u32> {
-        let Outcome { origin, reply } = self.apart.as_mut()?.outcomes.pop_front()?;
+        let Outcome { origin, reply } = self.apart.as_mut()?.next_outcome()?;
         let Origin { connection, place, timed, .. } = origin;
         let entry = connections.and_then(|connections| connections.live_mut(connection));
         let counter = match &reply {
             Ok(_) => &self.counters.requests,
-            Err(_) => &self.counters.panics,
+            Err(Lost::Panicked) => &self.counters.panics,
+            Err(Lost::Ended) => &self.counters.unanswered,
         };
         counter.increment();
         let Some(entry) = entry else {
@@ -167,11 +182,26 @@ impl<A: Application> Driver for Conversations<A> {
 impl<A: Application> Conversations<A> {
     pub(crate) fn new(lane: LaneId, app: Arc<A>, shared: Arc<Shared>) -> Conversations<A> {
         let worker = app.worker(lane);
+        Conversations { worker: Some(worker), ..Conversations::without_worker(lane, app, shared) }
+    }
+
+    /// Has requests handled by members of a pool.
+    pub(crate) fn handled_by(
+        client: RequestClient<A>,
+        lane: LaneId,
+        app: Arc<A>,
+        shared: Arc<Shared>,
+    ) -> Conversations<A> {
+        let apart = Some(Apart::with_members(client));
+        Conversations { apart, ..Conversations::without_worker(lane, app, shared) }
+    }
+
+    fn without_worker(lane: LaneId, app: Arc<A>, shared: Arc<Shared>) -> Conversations<A> {
         let counters = shared.counters(lane);
         Conversations {
             lane,
             app,
-            worker,
+            worker: None,
             shared,
             counters,
             current: Pending::new(),
@@ -218,7 +248,7 @@ impl<A: Application> Conversations<A> {
     #[cold]
     fn renew_worker(&mut self) {
         if let Ok(worker) = catch_unwind(AssertUnwindSafe(|| self.app.worker(self.lane))) {
-            self.worker = worker;
+            self.worker = Some(worker);
         }
     }
 
@@ -255,7 +285,10 @@ impl<A: Application> Conversations<A> {
                 self.finish(entry, now);
                 continue;
             }
-            if self.current.replies.len() >= under_way::<A>() || self.current.is_last {
+            if self.current.replies.len() >= under_way::<A>()
+                || self.current.is_last
+                || self.current.replies.are_awaited() && self.is_full()
+            {
                 // The next reply goes on with it.
                 return Turn::Over;
             }
@@ -294,10 +327,11 @@ impl<A: Application> Conversations<A> {
                 let place = self.current.replies.expect();
                 let timed = self.current.timed.take();
                 let origin = Origin { connection, place, class, timed };
-                apart.jobs.push_back(Job { origin, request });
+                apart.add(Job { origin, request });
                 continue;
             }
-            match self.app.handle(&mut self.worker, request) {
+            let worker = self.worker.get_or_insert_with(|| self.app.worker(self.lane));
+            match self.app.handle(worker, request) {
                 Handled::Done(reply) => {
                     self.counters.requests.increment();
                     self.current.reply = Some(reply);
@@ -312,6 +346,12 @@ impl<A: Application> Conversations<A> {
             }
         }
         Turn::Again
+    }
+
+    /// Whether requests of the connection whose turn it is wait for room at members.
+    fn is_full(&self) -> bool {
+        let full = self.apart.as_ref().zip(self.turn_of);
+        full.is_some_and(|(apart, connection)| apart.is_full(connection))
     }
 
     /// No request is taken any more.

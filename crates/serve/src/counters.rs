@@ -127,6 +127,8 @@ counters! {
     panics,
     /// Requests handled whose connection had ended meanwhile.
     unclaimed,
+    /// Requests that no member of the pool had handled when it ended, or the run did.
+    unanswered,
     /// Connections that came from other lanes with their shards.
     moved_connections,
 }

@@ -1,6 +1,7 @@
 //! What decides what is read from connections and written to them.
 
 use rheostat_base::{ShardId, Time};
+use rheostat_run::AnyPoolClient;
 use rheostat_tcp::Event;
 
 use crate::connections::Connections;
@@ -64,6 +65,16 @@ pub(crate) trait Driver: Send + 'static {
     /// Whether [`Driver::advance`] puts work off that needs no shard.
     fn puts_off(&self) -> bool {
         false
+    }
+
+    /// The client of the pool that does such work in place of the lane.
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        None
+    }
+
+    /// Requests that have no outcome.
+    fn unanswered(&self) -> u64 {
+        0
     }
 
     /// Does one piece of that work; `false` when there is none.

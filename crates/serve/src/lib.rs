@@ -50,7 +50,7 @@ pub use inspection::{ConnectionFilter, ConnectionList, ConnectionRecord};
 pub use rehearsal::{Ended, Rehearsal, rehearse};
 pub use rheostat_tcp::State as ConnectionState;
 pub use scheduler::{AvailableScheduler, SchedulerChoiceError};
-pub use server::{ServeError, TcpServer};
+pub use server::{MembersError, ServeError, StepMembers, TcpServer};
 pub use shared::ServeControl;
 pub use sockets::Sockets;
 pub use times::{RequestStage, RequestTimes, StageSummary, TimedRequest, TimesConfig};

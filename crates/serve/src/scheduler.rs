@@ -10,8 +10,8 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvailableScheduler(SchedulerName);
 
-/// Those there are.
-const AVAILABLE: [SchedulerName; 1] = [SchedulerName::Inline(Queueing::Dfcfs)];
+/// Inline schedulers that there are; of dispatchers there are all.
+const INLINE: [SchedulerName; 1] = [SchedulerName::Inline(Queueing::Dfcfs)];
 
 /// Why a service cannot run with a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -38,7 +38,7 @@ impl AvailableScheduler {
 
 impl Default for AvailableScheduler {
     fn default() -> AvailableScheduler {
-        AvailableScheduler(AVAILABLE[0])
+        AvailableScheduler(INLINE[0])
     }
 }
 
@@ -47,13 +47,12 @@ impl FromStr for AvailableScheduler {
 
     fn from_str(text: &str) -> Result<AvailableScheduler, SchedulerChoiceError> {
         let name = text.parse::<SchedulerName>()?;
-        match AVAILABLE.contains(&name) {
-            true => Ok(AvailableScheduler(name)),
-            false => Err(SchedulerChoiceError::NotAvailable {
-                name,
-                available: AVAILABLE.map(|name| name.to_string()).join(", "),
-            }),
+        if matches!(name, SchedulerName::Dispatcher(..)) || INLINE.contains(&name) {
+            return Ok(AvailableScheduler(name));
         }
+        let mut available = INLINE.map(|name| name.to_string()).join(", ");
+        available += ", dispatcher-D:A with -cfcfs, -dfcfs or -ws";
+        Err(SchedulerChoiceError::NotAvailable { name, available })
     }
 }
 
@@ -69,16 +68,19 @@ mod tests {
 
     #[test]
     fn schedulers_are_read_as_they_are_written() {
-        for name in AVAILABLE {
-            let scheduler: AvailableScheduler = name.to_string().parse().unwrap();
-            assert_eq!((scheduler.name(), scheduler.to_string()), (name, name.to_string()));
+        for name in ["inline-dfcfs", "dispatcher-1:1", "dispatcher-2:6-ws", "dispatcher-1:7-dfcfs"]
+        {
+            let scheduler: AvailableScheduler = name.parse().unwrap();
+            assert_eq!(scheduler.to_string(), name);
         }
+        let long: AvailableScheduler = "dispatcher-1:1-cfcfs".parse().unwrap();
+        assert_eq!(long.to_string(), "dispatcher-1:1");
         assert_eq!("inline-dfcfs".parse(), Ok(AvailableScheduler::default()));
     }
 
     #[test]
     fn a_scheduler_that_is_not_available_is_answered_with_those_that_are() {
-        for name in ["inline-cfcfs", "inline-ws", "dispatcher-1:7-ws"] {
+        for name in ["inline-cfcfs", "inline-ws"] {
             let error = name.parse::<AvailableScheduler>().unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("available: inline-dfcfs"), "{error}");
         }

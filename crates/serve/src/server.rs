@@ -1,11 +1,11 @@
 //! A service over TCP before it runs.
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rheostat_base::{LaneId, ShardId};
+use rheostat_base::{ClockSource, LaneId, ShardId};
 use rheostat_ip::Network;
-use rheostat_run::Service;
+use rheostat_run::{Pool, PoolConfig, PoolError, Service, Stepped};
 use rheostat_state::{
     Arena, ArenaError, FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout,
     TableConfig,
@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::application::Application;
 use crate::config::{ListenerConfig, OutgoingConfig, ServeConfig};
 use crate::connections::Connections;
-use crate::conversation::Conversations;
+use crate::conversation::{Conversations, RequestClient, handling};
 use crate::driver::Driver;
 use crate::handler::Handler;
 use crate::ports::Ports;
@@ -49,6 +49,27 @@ pub enum ServeError {
     Source(IpAddr),
 }
 
+/// Why members cannot handle the requests of a service.
+#[derive(Debug, Error)]
+pub enum MembersError {
+    /// A handler of events sees connections, so it runs where they are.
+    #[error(
+        "a service that handles events of connections has no requests that other workers could handle"
+    )]
+    NoRequests,
+    /// The pool is for another number of lanes than the run has.
+    #[error("a pool for {pool} lanes, but the run has {run}")]
+    Lanes {
+        /// Those of the pool.
+        pool: usize,
+        /// Those of the run.
+        run: usize,
+    },
+    /// The pool did not start.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
 /// A service over TCP: what the lanes of a run are built from.
 pub struct TcpServer {
     program: Box<dyn Program>,
@@ -77,7 +98,7 @@ impl TcpServer {
         if listeners.is_empty() {
             return Err(ServeError::NoListener);
         }
-        let program = Box::new(Requests(Arc::new(app)));
+        let program = Box::new(Requests { app: Arc::new(app), clients: Mutex::default() });
         TcpServer::of(program, listeners, limits, network, lanes, secret)
     }
 
@@ -138,6 +159,39 @@ impl TcpServer {
     pub fn handling_apart(mut self) -> TcpServer {
         self.handles_apart = true;
         self
+    }
+
+    /// Starts a pool whose members handle the requests of an application in place of lanes, with one worker of the application
+    /// each. Call it before [`TcpServer::service`], and stop the pool when the run is over. A request that a member does not end
+    /// keeps its connection waiting, and no other one but those whose requests wait in the member's own queue.
+    ///
+    /// # Errors
+    /// [`MembersError`] when there are no requests, or the pool does not start or is for another number of lanes.
+    pub fn start_members(&self, config: &PoolConfig) -> Result<Pool, MembersError> {
+        self.check_lanes(config)?;
+        self.program.start_members(config, self.clock())
+    }
+
+    /// As [`TcpServer::start_members`], for tests: members do a request whenever the result is called, with any number that
+    /// chooses which, and return whether there was one.
+    ///
+    /// # Errors
+    /// As [`TcpServer::start_members`].
+    pub fn step_members(&self, config: &PoolConfig) -> Result<StepMembers, MembersError> {
+        self.check_lanes(config)?;
+        self.program.step_members(config, self.clock())
+    }
+
+    /// What requests are timed by, if they are.
+    fn clock(&self) -> MembersClock {
+        self.times.as_ref().map(|times| times.clock.clone())
+    }
+
+    fn check_lanes(&self, config: &PoolConfig) -> Result<(), MembersError> {
+        match config.lanes == self.lanes {
+            true => Ok(()),
+            false => Err(MembersError::Lanes { pool: config.lanes, run: self.lanes }),
+        }
     }
 
     /// Lets the service open connections, from ports whose answers come home to their shards: so the steering and the hasher must
@@ -204,18 +258,41 @@ trait Program: Send + Sync {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service>;
 
     fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard>;
+
+    fn start_members(&self, _: &PoolConfig, _: MembersClock) -> Result<Pool, MembersError> {
+        Err(MembersError::NoRequests)
+    }
+
+    fn step_members(&self, _: &PoolConfig, _: MembersClock) -> Result<StepMembers, MembersError> {
+        Err(MembersError::NoRequests)
+    }
 }
 
+/// What members time requests by, if they do.
+type MembersClock = Option<Arc<dyn ClockSource>>;
+
+/// Members of a pool that a test drives.
+pub type StepMembers = Box<dyn FnMut(u64) -> bool>;
+
 /// An application, which sees requests.
-struct Requests<A>(Arc<A>);
+struct Requests<A: Application> {
+    app: Arc<A>,
+    /// Of the lanes' clients at the pool that handles requests, those that no lane has yet.
+    clients: Mutex<Vec<Option<RequestClient<A>>>>,
+}
 
 /// A handler, which sees events.
 struct Events<H>(Arc<H>);
 
 impl<A: Application> Program for Requests<A> {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
-        let conversations = Conversations::new(lane, self.0.clone(), server.shared.clone())
-            .timing(server.times_meter(lane));
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let (app, shared) = (self.app.clone(), server.shared.clone());
+        if let Some(client) = clients.get_mut(lane.index()).and_then(Option::take) {
+            let conversations = Conversations::handled_by(client, lane, app, shared);
+            return service_of(lane, conversations.timing(server.times_meter(lane)), server);
+        }
+        let conversations = Conversations::new(lane, app, shared).timing(server.times_meter(lane));
         match server.handles_apart {
             true => service_of(lane, conversations.handling_apart(), server),
             false => service_of(lane, conversations, server),
@@ -224,6 +301,37 @@ impl<A: Application> Program for Requests<A> {
 
     fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {
         shard_of::<Conversations<A>>(id, parts)
+    }
+
+    fn start_members(
+        &self,
+        config: &PoolConfig,
+        clock: MembersClock,
+    ) -> Result<Pool, MembersError> {
+        let app = self.app.clone();
+        let (pool, clients) =
+            Pool::start(config, move |member| handling(app.clone(), member, clock.clone()))?;
+        self.give(clients);
+        Ok(pool)
+    }
+
+    fn step_members(
+        &self,
+        config: &PoolConfig,
+        clock: MembersClock,
+    ) -> Result<StepMembers, MembersError> {
+        let work = |member| handling(self.app.clone(), member, clock.clone());
+        let (mut pool, clients) = Stepped::new(config, work)?;
+        self.give(clients);
+        Ok(Box::new(move |choice| pool.step(choice)))
+    }
+}
+
+impl<A: Application> Requests<A> {
+    /// Keeps the clients until lanes take theirs.
+    fn give(&self, clients: Vec<RequestClient<A>>) {
+        let mut place = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = clients.into_iter().map(Some).collect();
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
-use rheostat_run::{Batch, Output, PacketInfo, Service, ShardSet};
+use rheostat_run::{AnyPoolClient, Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, SendReason, TimeWaitOutcome};
 
@@ -430,6 +430,15 @@ impl<D: Driver> Service for TcpService<D> {
         worked
     }
 
+    #[inline]
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        self.driver.pool_client()
+    }
+
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _now: Time) {
+        self.settle(shards, out);
+    }
+
     fn unsettled(&self) -> Option<ShardId> {
         self.driver.unsettled()
     }
@@ -505,6 +514,7 @@ impl<D: Driver> Service for TcpService<D> {
         let now = now.max(self.pace.now);
         out.set_now(now);
         self.noted.begin_without_packet(Cause::End);
+        self.counters.unanswered.add(self.driver.unanswered());
         for shard in shards.iter_mut() {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();

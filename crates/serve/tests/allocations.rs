@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rheostat_base::{LaneId, Time};
+use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_io::TxQueue;
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{Batch, Output, Service, ShardSet};
+use rheostat_run::{AnyPoolClient, Batch, LaneNotifier, Output, Service, ShardSet};
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use rheostat_state::Shard;
-use rig::{Around, Client, Plan, Rig};
+use rig::{Around, Client, Members, Plan, QUEUEING, Rig};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -66,6 +66,46 @@ impl Service for Counted {
     fn next_deadline(&self) -> Option<Time> {
         self.0.next_deadline()
     }
+
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        match self.0.pool_client() {
+            Some(_) => Some(self),
+            None => None,
+        }
+    }
+}
+
+/// The client of a service that has one.
+impl AnyPoolClient for Counted {
+    fn collect(&mut self) -> usize {
+        let mut ready = 0;
+        self.count(|service| ready = client(service).collect());
+        ready
+    }
+
+    fn ring(&mut self) {
+        self.count(|service| client(service).ring());
+    }
+
+    fn packets(&self) -> usize {
+        0
+    }
+
+    fn outstanding(&self, _: ShardId) -> usize {
+        0
+    }
+
+    fn has_replies(&self) -> bool {
+        true
+    }
+
+    fn wake_by(&mut self, notifier: LaneNotifier) {
+        client(&mut *self.0).wake_by(notifier);
+    }
+}
+
+fn client(service: &mut dyn Service) -> &mut dyn AnyPoolClient {
+    service.pool_client().expect("it has one")
 }
 
 /// A queue of the cable, which copies what it carries.
@@ -153,6 +193,24 @@ fn come_and_go(rig: &mut Rig, clients: &mut Vec<Client>, ports: Range<u16>) {
     clients.truncate(residents);
 }
 
+/// With members that handle requests, however these wait, on connections that stay.
+fn members_allocate_nothing() {
+    for queueing in QUEUEING {
+        let members = Some(Members { queueing, ..Members::default() });
+        let mut rig = Rig::new(Repeat, Plan { around: COUNTED, members, ..Plan::default() });
+        let mut clients: Vec<_> = (1_000..1_064).map(|port| rig.connect(port)).collect();
+        let mut all_request = |rig: &mut Rig| {
+            for first in (0..64).step_by(TOGETHER) {
+                request(rig, &mut clients, first..first + TOGETHER);
+            }
+        };
+        (0..4).for_each(|_| all_request(&mut rig));
+        let requests = counted(|| (0..8).for_each(|_| all_request(&mut rig)));
+        assert_eq!(requests, 0, "of 512 requests: {queueing:?}");
+        rig.finish();
+    }
+}
+
 #[test]
 fn neither_requests_nor_connections_that_come_and_go_allocate() {
     let counting = || Rig::new(Repeat, Plan { around: COUNTED, ..Plan::default() });
@@ -192,4 +250,5 @@ fn neither_requests_nor_connections_that_come_and_go_allocate() {
     });
     assert_eq!(connections, 0, "of 256 connections in empty shards");
     rig.finish();
+    members_allocate_nothing();
 }

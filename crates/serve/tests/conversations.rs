@@ -8,7 +8,7 @@ use rheostat_serve::echo::Echo;
 use rheostat_serve::{Application, Encoded, Handled, ListenerConfig, Parsed, ReplyBuffer};
 use rheostat_tcp::CloseReason;
 
-use crate::rig::{Client, LOCAL_V6, PORT, Plan, Rig, both};
+use crate::rig::{Client, LOCAL_V6, PORT, Plan, Rig, each_way};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -32,7 +32,7 @@ fn echo_once(rig: &mut Rig, client: Client, len: usize) {
 
 #[test]
 fn what_is_sent_comes_back_and_the_connection_ends_in_good_order() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Echo, plan());
         for (port, len) in [(1_000, 0), (1_001, 1), (1_002, 5_000), (1_003, 2_000_000)] {
             let client = rig.connect(port);
@@ -47,7 +47,7 @@ fn what_is_sent_comes_back_and_the_connection_ends_in_good_order() {
 
 #[test]
 fn ipv6_a_vlan_and_long_packets_work_as_well() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Echo, plan());
         let client = Client::connect(LOCAL_V6, "fd00::2", 1_000, None, rig.now);
         echo_once(&mut rig, client, 300_000);
@@ -65,7 +65,7 @@ fn ipv6_a_vlan_and_long_packets_work_as_well() {
 
 #[test]
 fn many_connections_at_once_each_get_their_own_bytes() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Echo, plan());
         let mut clients: Vec<_> = (0..200).map(|n| rig.connect(2_000 + n)).collect();
         let data: Vec<_> = (0..200).map(|n| pattern(3_000 + 50 * n, n as u64)).collect();
@@ -82,7 +82,7 @@ fn many_connections_at_once_each_get_their_own_bytes() {
 
 #[test]
 fn a_peer_that_does_not_read_is_not_read_from() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Echo, plan());
         let mut client = [rig.connect(1_000)];
         client[0].reads = false;
@@ -168,7 +168,7 @@ fn talk(rig: &mut Rig, port: u16, text: &str) -> Client {
 
 #[test]
 fn requests_are_answered_in_order_however_they_are_cut() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Lines, plan());
         let text: String = (0..5_000).map(|n| format!("line {n}\n")).collect();
         assert_eq!(talk(&mut rig, 1_000, &text).received, text.as_bytes());
@@ -186,7 +186,7 @@ fn requests_are_answered_in_order_however_they_are_cut() {
 
 #[test]
 fn a_refusal_and_an_end_come_behind_earlier_replies_and_close_in_good_order() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Lines, plan());
         for (port, last, reply) in [(1_000, "no", "refused"), (1_001, "end", "end")] {
             let mut client = talk(&mut rig, port, &format!("a\nb\n{last}\nignored\nmore"));
@@ -204,7 +204,7 @@ fn a_refusal_and_an_end_come_behind_earlier_replies_and_close_in_good_order() {
 
 #[test]
 fn a_peer_that_does_not_finish_is_not_waited_for() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Lines, plan());
         let mut client = [talk(&mut rig, 1_000, "end\n")];
         assert_eq!(rig.control.connections(), 1);
@@ -218,7 +218,7 @@ fn a_peer_that_does_not_finish_is_not_waited_for() {
 
 #[test]
 fn a_panic_resets_its_connection_and_nothing_else() {
-    both(|plan| {
+    each_way(|plan| {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let mut rig = Rig::new(Lines, Plan { lanes: 1, ..plan() });
@@ -238,7 +238,7 @@ fn a_panic_resets_its_connection_and_nothing_else() {
 
 #[test]
 fn idle_connections_are_closed_and_busy_ones_are_not() {
-    both(|plan| {
+    each_way(|plan| {
         let listener =
             ListenerConfig { idle_timeout: Some(5 * SECOND), ..ListenerConfig::new(PORT) };
         let mut rig = Rig::new(Lines, Plan { listener, ..plan() });
@@ -255,7 +255,7 @@ fn idle_connections_are_closed_and_busy_ones_are_not() {
 
 #[test]
 fn draining_closes_idle_connections_and_others_behind_their_replies() {
-    both(|plan| {
+    each_way(|plan| {
         let mut rig = Rig::new(Lines, plan());
         let mut clients = [rig.connect(1_000), rig.connect(1_001)];
         clients[1].outgoing = b"half".to_vec();

@@ -4,6 +4,7 @@ mod bounds;
 mod captures;
 mod connecting;
 mod conversations;
+mod dispatcher;
 mod fragments;
 mod http;
 mod listing;

@@ -10,7 +10,7 @@ use rheostat_serve::{
     TimesConfig,
 };
 
-use crate::rig::{Plan, Rig};
+use crate::rig::{Members, Plan, QUEUEING, Rig};
 
 /// Each byte is a request that takes 100 us of its clock, and its reply 10 us to encode.
 struct Slow(Arc<VirtualClock>);
@@ -49,11 +49,11 @@ impl Application for Slow {
 }
 
 /// What is found out about these bytes, which come in one segment.
-fn times_of(bytes: &[u8], apart: bool) -> RequestTimes {
+fn times_of(bytes: &[u8], plan: Plan) -> RequestTimes {
     let clock = Arc::new(VirtualClock::new());
     clock.advance_to(Time::from_secs(1));
     let times = TimesConfig { one_in: 1, slowest: 2, ..TimesConfig::new(clock.clone()) };
-    let plan = Plan { apart, times: Some(times), ..Plan::default() };
+    let plan = Plan { times: Some(times), ..plan };
     let mut rig = Rig::new(Slow(clock.clone()), plan);
     let mut client = [rig.connect(1_000)];
     rig.run_until(&mut client, Duration::from_secs(1), |all| {
@@ -78,7 +78,7 @@ fn slowest(times: &RequestTimes) -> Vec<(u8, [u128; RequestStage::COUNT])> {
 
 #[test]
 fn in_the_turn_of_its_connection_a_request_waits_before_it_is_parsed() {
-    let times = times_of(b"abc", false);
+    let times = times_of(b"abc", Plan::default());
     assert_eq!((times.sampled, times.slowest.len()), (3, 2));
     // The third is found behind two that were handled, and whose replies were encoded; all replies leave together.
     assert_eq!(
@@ -89,7 +89,7 @@ fn in_the_turn_of_its_connection_a_request_waits_before_it_is_parsed() {
 
 #[test]
 fn apart_from_its_connection_a_request_waits_in_the_queue() {
-    let times = times_of(b"abc", true);
+    let times = times_of(b"abc", Plan { apart: true, ..Plan::default() });
     assert_eq!((times.sampled, times.slowest.len()), (3, 2));
     // Found behind two that were parsed; each reply leaves before the next is handled.
     assert_eq!(slowest(&times), [(b'b', [0, 2, 111, 100, 0, 10]), (b'c', [0, 3, 220, 100, 0, 10])]);
@@ -100,4 +100,16 @@ fn apart_from_its_connection_a_request_waits_in_the_queue() {
         text.contains("application") && text.ends_with("of 3 sampled requests, and the slowest 2"),
         "{text}"
     );
+}
+
+#[test]
+fn at_a_member_a_request_is_timed_by_the_member() {
+    for queueing in QUEUEING {
+        let members = Some(Members { each: 1, queueing, ..Members::default() });
+        let times = times_of(b"abc", Plan { members, ..Plan::default() });
+        assert_eq!((times.sampled, times.slowest.len()), (3, 2));
+        let mean = |stage: RequestStage| times.stages[stage as usize].mean_ns;
+        assert_eq!(mean(RequestStage::Application), 100_000.0, "{queueing:?}");
+        assert!(mean(RequestStage::Queue) >= 100_000.0, "behind those that the member handled");
+    }
 }

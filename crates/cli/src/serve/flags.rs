@@ -43,6 +43,9 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
     let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
+    if let Some(outstanding) = args.outstanding {
+        let _ = writeln!(text, "outstanding = {outstanding}");
+    }
     if let Some(place) = args.place {
         let _ = writeln!(text, "place = \"{place}\"");
     }
@@ -116,6 +119,7 @@ fn quote(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use rheostat_base::choice::Outstanding;
     use rheostat_control::config::{ServeConfig, ServiceConfig};
 
     use super::*;
@@ -196,6 +200,18 @@ mod tests {
         assert!(work("--service bimodal").contains("bimodal-1"));
         assert!(work("--buffer 0%").contains("80%"));
         assert!(work("--scheduler inline-ws").contains("inline-dfcfs"));
+        assert!(work("--scheduler dispatcher-2:3").contains("dispatcher-2:3"));
+        assert!(work("--outstanding 2").contains("scheduler = \"dispatcher-1:1\""));
+        let relay = "relay --to 192.0.2.7:22 --scheduler dispatcher-1:1";
+        assert!(
+            read(&format!("{relay} {address}")).unwrap_err().contains("a relay has no requests")
+        );
+        let dispatcher = "echo --scheduler dispatcher-2:6 --outstanding 2";
+        let serve = read(&format!("{dispatcher} {address}")).unwrap().serve.unwrap();
+        assert_eq!(
+            (serve.scheduler.to_string(), serve.outstanding),
+            ("dispatcher-2:6".to_owned(), Outstanding::TWO)
+        );
         assert!(work("--place cores").contains("idle-siblings"));
         assert!(work("--hash-key none").contains("microsoft"));
         assert!(read("work --port 7").unwrap_err().contains("--device"));

@@ -1,36 +1,135 @@
-//! Where the workers of a service run, as `--place` states it.
+//! Where the workers of a service run, as its scheduler and `--place` state.
 
 use std::fs;
 
+use rheostat_base::choice::IdlePolicy;
 use rheostat_base::placement::Siblings;
 use rheostat_base::{CoreId, CoreSet, Topology};
 use rheostat_control::Config;
-use rheostat_control::config::{DeviceKind, ServeConfig};
+use rheostat_control::config::workers::CoreList;
+use rheostat_control::config::{DeviceKind, PollingConfig, ServeConfig};
+use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
+use rheostat_tcp::sched::{Queueing, Scheduler, SchedulerName, Split};
 
+use crate::assemble;
 use crate::failure::Failure;
 
-/// Picks the cores of the workers, if a placement is given, and says which.
+/// Requests that may wait in the queue of an application worker; in a central queue, so many for each of them.
+const DEPTH: usize = 256;
+/// Requests that an application worker takes from another at most.
+const BURST: u32 = 32;
+
+/// Picks the cores of workers if a placement is given, or the scheduler has workers of the application, which are returned.
 ///
 /// # Errors
 /// [`Failure`] when the machine has no such places, or too few.
-pub(super) fn place(config: &mut Config, serve: &ServeConfig) -> Result<(), Failure> {
+pub(super) fn place(
+    config: &mut Config,
+    serve: &ServeConfig,
+) -> Result<Option<PoolConfig>, Failure> {
+    match serve.scheduler.name() {
+        SchedulerName::Inline(_) => place_inline(config, serve).map(|()| None),
+        SchedulerName::Dispatcher(split, queueing) => {
+            place_dispatcher(config, serve, (split, queueing)).map(Some)
+        }
+    }
+}
+
+fn place_inline(config: &mut Config, serve: &ServeConfig) -> Result<(), Failure> {
     let Some(placement) = serve.place else { return Ok(()) };
     if placement.siblings == Siblings::Split {
-        return Err(Failure::NoDispatcher { scheduler: serve.scheduler });
+        return Err(Failure::NoPairs { scheduler: serve.scheduler });
     }
-    let available = CoreSet::available()?;
-    let usable: Vec<CoreId> = match &config.workers.cores {
-        Some(list) => list.cores().to_vec(),
-        None => available.cores().to_vec(),
-    };
     let topology = Topology::of_this_machine();
     let workers = config.workers.count.or(config.workers.lanes).map(usize::from);
-    let placed = placement.resolve(&topology, &usable, device_node(config), workers)?;
-    let names: Vec<_> = placed.network.iter().map(|core| core.0.to_string()).collect();
-    let names = names.join(",");
-    config.workers.cores = names.parse().ok();
-    err!("placed by {placement}: workers on {names} of {}", describe(&topology));
+    let placed = placement.resolve(&topology, &usable(config)?, device_node(config), workers)?;
+    config.workers.cores = list(&placed.network);
+    err!("placed by {placement}: workers on {} of {}", names(&placed.network), describe(&topology));
     Ok(())
+}
+
+fn place_dispatcher(
+    config: &mut Config,
+    serve: &ServeConfig,
+    (split, queueing): (Split, Queueing),
+) -> Result<PoolConfig, Failure> {
+    let (scheduler, dispatchers) = (serve.scheduler, split.dispatchers());
+    let wrong = |given: Option<u16>| given.filter(|given| *given != dispatchers);
+    for (given, what) in
+        [(config.workers.lanes, "lanes"), (config.workers.count, "workers of lanes")]
+    {
+        if let Some(given) = wrong(given) {
+            return Err(Failure::LanesOfDispatcher { scheduler, dispatchers, given, what });
+        }
+    }
+    // With the cores that a run without a placement would use, of which there may be fewer than the process may run on.
+    let all = match serve.place {
+        Some(_) => usable(config)?,
+        None => assemble::choose_cores(config)?,
+    };
+    let cores = u16::try_from(all.len()).unwrap_or(u16::MAX);
+    let workers = usize::from(Scheduler::on_cores(scheduler.name(), cores)?.workers());
+    let (network, application) = match serve.place {
+        None => halves(&all, dispatchers),
+        Some(placement) => {
+            let (topology, device) = (Topology::of_this_machine(), device_node(config));
+            let is_split = placement.siblings == Siblings::Split;
+            if is_split && split.members() != dispatchers {
+                return Err(Failure::NoPairs { scheduler });
+            }
+            let wanted = if is_split { usize::from(dispatchers) } else { workers };
+            let placed = placement.resolve(&topology, &all, device, Some(wanted))?;
+            let halves = match is_split {
+                true => (placed.network, placed.application),
+                false => halves(&placed.network, dispatchers),
+            };
+            let (network, application) = (names(&halves.0), names(&halves.1));
+            let machine = describe(&topology);
+            err!(
+                "placed by {placement}: network on {network}, application on {application} of {machine}"
+            );
+            halves
+        }
+    };
+    config.workers.cores = list(&network);
+    (config.workers.lanes, config.workers.count) = (Some(dispatchers), None);
+    let members = application.into_iter().take(split.members().into()).map(Some).collect();
+    Ok(PoolConfig {
+        members,
+        lanes: dispatchers.into(),
+        sharing: PoolSharing::OneLane,
+        queueing: match queueing {
+            Queueing::Cfcfs => PoolQueueing::Central(serve.outstanding),
+            Queueing::Dfcfs => PoolQueueing::PerMember,
+            Queueing::Ws => PoolQueueing::Stealing { burst: BURST },
+        },
+        depth: DEPTH,
+        idle: match config.polling {
+            PollingConfig::Busy => IdlePolicy::POLLING,
+            _ => IdlePolicy::SLEEPING,
+        },
+    })
+}
+
+/// The first cores for network workers, and those behind them.
+fn halves(cores: &[CoreId], dispatchers: u16) -> (Vec<CoreId>, Vec<CoreId>) {
+    let (network, application) = cores.split_at(usize::from(dispatchers).min(cores.len()));
+    (network.to_vec(), application.to_vec())
+}
+
+fn usable(config: &Config) -> Result<Vec<CoreId>, Failure> {
+    Ok(match &config.workers.cores {
+        Some(list) => list.cores().to_vec(),
+        None => CoreSet::available()?.cores().to_vec(),
+    })
+}
+
+fn names(cores: &[CoreId]) -> String {
+    cores.iter().map(|core| core.0.to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn list(cores: &[CoreId]) -> Option<CoreList> {
+    names(cores).parse().ok()
 }
 
 /// A machine in a few words, with what it cannot show.
@@ -59,4 +158,45 @@ fn device_node(config: &Config) -> Option<u32> {
     let path = format!("/sys/class/net/{interface}/device/numa_node");
     // -1 where it is not known.
     fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a service with this scheduler, and these settings of workers: cores of lanes, and those of the application.
+    fn placed(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
+        let text = format!(
+            "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
+             [serve]\nservice = \"echo\"\nport = 7\nscheduler = \"{scheduler}\"\n[workers]\n{workers}"
+        );
+        let (mut config, _) = Config::parse(&text, "file").map_err(|_| "not read".to_owned())?;
+        let serve = config.serve.clone().ok_or("no service")?;
+        let members = place(&mut config, &serve).map_err(|error| error.to_string())?;
+        Ok((config, members.ok_or("no members")?))
+    }
+
+    #[test]
+    fn more_workers_than_cores_and_other_numbers_of_lanes_are_refused() {
+        let error = |scheduler, workers| placed(scheduler, workers).err().unwrap_or_default();
+        let many = error("dispatcher-100:200", "");
+        assert!(many.contains("has 300 workers, but") && many.contains(": use "), "{many}");
+        let lanes = error("dispatcher-1:1", "lanes = 2");
+        assert!(lanes.contains("2 lanes are wanted"), "{lanes}");
+        let workers = error("dispatcher-1:1", "count = 3");
+        assert!(workers.contains("3 workers of lanes are wanted"), "{workers}");
+        assert!(error("inline-dfcfs", "").contains("no members"));
+    }
+
+    #[test]
+    fn lanes_have_the_first_cores_and_members_the_next() {
+        let cores = CoreSet::available().unwrap().cores().to_vec();
+        let [first, second, ..] = cores[..] else { return };
+        let workers = format!("cores = \"{},{}\"", first.0, second.0);
+        let (config, members) = placed("dispatcher-1:1-ws", &workers).unwrap();
+        let listed = config.workers.cores.unwrap().cores().to_vec();
+        assert_eq!((listed, config.workers.lanes), (vec![first], Some(1)));
+        assert_eq!((members.members, members.lanes), (vec![Some(second)], 1));
+        assert_eq!(members.queueing, PoolQueueing::Stealing { burst: BURST });
+    }
 }

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rheostat_base::Placement;
+use rheostat_base::choice::Outstanding;
 use rheostat_serve::work::WorkConfig;
 use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits};
 use rheostat_tcp::congestion::Algorithm;
+use rheostat_tcp::sched::{Queueing, SchedulerName};
 
 use super::run::YEAR;
 use crate::findings::Findings;
@@ -36,6 +38,8 @@ pub struct ServeConfig {
     pub service: ServiceConfig,
     /// Which workers do what of a request.
     pub scheduler: AvailableScheduler,
+    /// Requests that a member of a dispatcher's central queue may hold.
+    pub outstanding: Outstanding,
     /// Where workers run; on any cores without.
     pub place: Option<Placement>,
     /// The ports, at all addresses of the device.
@@ -141,7 +145,17 @@ impl ServeConfig {
         let name = table.require("service", "service = \"http\"", findings, choice(&NAMES));
         let ports = table.require("port", "port = 80", findings, ports);
         let beside_kernel = table.read("beside_kernel", findings, boolean).unwrap_or(false);
-        let scheduler = table.read("scheduler", findings, parsed("inline-dfcfs"));
+        let is_relay = name == Some(ServiceName::Relay);
+        let scheduler = table
+            .read("scheduler", findings, |value, findings| scheduler(value, is_relay, findings));
+        let is_central = |scheduler: &AvailableScheduler| {
+            matches!(scheduler.name(), SchedulerName::Dispatcher(_, Queueing::Cfcfs))
+        };
+        if !scheduler.as_ref().is_some_and(is_central) {
+            table.refuse(&["outstanding"], "scheduler = \"dispatcher-1:1\"", findings);
+        }
+        let outstanding = table.read("outstanding", findings, integer(1..=2));
+        let outstanding = outstanding.and_then(|limit| Outstanding::new(limit as u32));
         let places =
             "\"idle-siblings\", \"both-siblings\", or with a node, \"idle-siblings,device-node\"";
         let place = table.read("place", findings, parsed(places));
@@ -170,6 +184,7 @@ impl ServeConfig {
         Some(ServeConfig {
             service: service?,
             scheduler: scheduler.unwrap_or_default(),
+            outstanding: outstanding.unwrap_or(Outstanding::ONE),
             place,
             ports: ports?,
             beside_kernel,
@@ -253,6 +268,21 @@ fn read_work(table: &mut Table<'_>, findings: &mut Findings) -> WorkConfig {
         times: times.unwrap_or(usual.times),
         buffer: buffer.unwrap_or(usual.buffer),
     }
+}
+
+/// A conversion to a scheduler that the service can run with.
+fn scheduler(
+    value: &Value<'_>,
+    is_relay: bool,
+    findings: &mut Findings,
+) -> Option<AvailableScheduler> {
+    let scheduler = parsed("\"inline-dfcfs\" or \"dispatcher-1:1\"")(value, findings)?;
+    if is_relay && matches!(AvailableScheduler::name(scheduler), SchedulerName::Dispatcher(..)) {
+        let message = format!("a relay has no requests that members of `{scheduler}` could handle");
+        findings.push(value.mistake(message).help("write \"inline-dfcfs\""));
+        return None;
+    }
+    Some(scheduler)
 }
 
 /// A conversion to ports: one, or a list without repetition.

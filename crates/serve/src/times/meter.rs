@@ -68,6 +68,17 @@ impl PartialOrd for Slow {
     }
 }
 
+impl Timed {
+    /// Another thread has handled the request, or a part of it, meanwhile.
+    pub(crate) fn handled(&mut self, began: Time, ended: Time) {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.stamps.end(RequestStage::Queue, began);
+        }
+        self.stamps.end(RequestStage::Application, ended);
+    }
+}
+
 impl TimesMeter {
     pub(crate) fn new(config: TimesConfig, record: Arc<Mutex<TimesRecord>>) -> TimesMeter {
         let left = config.one_in;

@@ -2,14 +2,15 @@
 
 mod around;
 mod client;
+mod members;
 mod router;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, LaneId, ShardId, Time, VirtualClock};
+use rheostat_base::{ClockSource, DeviceId, LaneId, ShardId, Time, VirtualClock};
 use rheostat_io::layer::capture::{Epoch, Mirrors};
-use rheostat_io::{Device, HeldEnd, cable};
+use rheostat_io::{Device, HeldEnd, ImpairConfig, cable, impair};
 use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::invariant::Remains;
@@ -24,6 +25,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 pub(crate) use around::Around;
 pub(crate) use client::Client;
+pub(crate) use members::{Members, QUEUEING, RunningMembers};
 pub(crate) use router::{Router, report};
 
 pub(crate) const SHARDS: usize = 16;
@@ -60,6 +62,7 @@ pub(crate) struct Rig {
     pub(crate) router: Router,
     pub(crate) mirrors: Arc<Mirrors>,
     clock: Arc<VirtualClock>,
+    members: Option<RunningMembers>,
 }
 
 /// What a rig is made of besides.
@@ -76,6 +79,10 @@ pub(crate) struct Plan {
     pub(crate) apart: bool,
     /// What requests are timed by.
     pub(crate) times: Option<TimesConfig>,
+    /// Who handles requests in place of the lanes.
+    pub(crate) members: Option<Members>,
+    /// What the network does to packets.
+    pub(crate) faults: Option<ImpairConfig>,
 }
 
 impl Default for Plan {
@@ -92,14 +99,21 @@ impl Default for Plan {
             around: Around::default(),
             apart: false,
             times: None,
+            members: None,
+            faults: None,
         }
     }
 }
 
-/// Tests with requests that are handled in the turn of their connection, and with requests that are handled apart.
-pub(crate) fn both(test: impl Fn(fn() -> Plan)) {
-    test(Plan::default);
-    test(|| Plan { apart: true, ..Plan::default() });
+/// Tests with requests that are handled in the turn of their connection, with requests that are handled apart, and with those
+/// that members of a pool handle, however they wait.
+pub(crate) fn each_way(test: impl Fn(&dyn Fn() -> Plan)) {
+    test(&Plan::default);
+    test(&|| Plan { apart: true, ..Plan::default() });
+    for queueing in members::QUEUEING {
+        let members = Members { queueing, ..Members::default() };
+        test(&|| Plan { members: Some(members), ..Plan::default() });
+    }
 }
 
 impl Rig {
@@ -135,7 +149,7 @@ impl Rig {
             FlowHasher,
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
-        let Plan { lanes, limits, listener, vlan, mtu, policy, around, .. } = plan;
+        let Plan { lanes, limits, listener, vlan, mtu, policy, around, members, faults, .. } = plan;
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
@@ -158,7 +172,16 @@ impl Rig {
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
         let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
         let [near, far] = cable();
+        let clock = Arc::new(VirtualClock::new());
         let device = around.device(far.open("cable", lanes as u16));
+        let device: Box<dyn Device> = match &faults {
+            Some(faults) => {
+                let clock: Arc<dyn ClockSource> = clock.clone();
+                Box::new(impair(device, faults, &pool, &clock).0)
+            }
+            None => device,
+        };
+        let members = members.map(|members| members.start(&server, lanes));
         let mut devices: Vec<Box<dyn Device>> = vec![device];
         let mut lanes = build_lanes(
             &config,
@@ -168,7 +191,6 @@ impl Rig {
         )
         .expect("lanes");
         let migrator = Migrator::new(&mut lanes, Vec::new());
-        let clock = Arc::new(VirtualClock::new());
         let mirrors = Mirrors::new(lanes.len(), clock.clone(), Epoch::Clock(0));
         for lane in &mut lanes {
             lane.mirror_to(Mirrors::of_lane(&mirrors, lane.id()));
@@ -189,7 +211,18 @@ impl Rig {
             router: Router::default(),
             mirrors,
             clock,
+            members,
         }
+    }
+
+    /// The members of the pool.
+    pub(crate) fn members(&mut self) -> &mut RunningMembers {
+        self.members.as_mut().expect("the plan has members")
+    }
+
+    /// The lane that has a shard.
+    pub(crate) fn owner(&self, shard: u16) -> u16 {
+        self.migrator.owners()[usize::from(shard)].0
     }
 
     /// A client with this port, which begins to connect.
@@ -248,6 +281,9 @@ impl Rig {
             self.lanes.iter_mut().for_each(|lane| {
                 lane.poll(now);
             });
+            if let Some(members) = &mut self.members {
+                members.work();
+            }
         }
     }
 
@@ -285,6 +321,11 @@ impl Rig {
     pub(crate) fn sample(&self) -> LaneSample {
         let samples: Vec<_> = self.lanes.iter().map(|lane| lane.counters().sample()).collect();
         LaneSample::sum(&samples)
+    }
+
+    /// Takes the members out, to be stopped when the run has ended.
+    pub(crate) fn take_members(&mut self) -> RunningMembers {
+        self.members.take().expect("the plan has members")
     }
 
     /// Ends the run, and returns the frames sent last. Every packet is accounted for, and nothing is left of connections.
