@@ -435,7 +435,9 @@ impl<D: Driver> Service for TcpService<D> {
         self.driver.pool_client()
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _now: Time) {
+    /// What has come of requests is sent by the time of this poll: the last packet may have come long before.
+    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        out.set_now(now);
         self.settle(shards, out);
     }
 

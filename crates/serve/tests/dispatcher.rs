@@ -374,6 +374,23 @@ fn a_shard_stays_while_requests_of_it_are_at_members() {
 }
 
 #[test]
+fn a_reply_that_takes_long_is_not_sent_twice() {
+    let mut rig = rig(Lines::default(), Members::default());
+    let mut clients = [rig.connect(1_000)];
+    clients[0].outgoing = b"a\n".to_vec();
+    paused(rig.members());
+    rig.pass(&mut clients, 3 * SECOND);
+    rig.members().pause = false;
+    rig.run_until(&mut clients, SECOND, |all| all[0].received == b"0:a\n");
+    rig.pass(&mut clients, SECOND);
+    assert_eq!(rig.control.totals().retransmitted, 0);
+    rig.control.drain();
+    clients[0].finishes = true;
+    rig.run_until(&mut clients, SECOND, |all| all[0].closed.is_some());
+    rig.finish();
+}
+
+#[test]
 fn requests_given_before_a_drain_are_answered() {
     for queueing in QUEUEING {
         let mut rig = rig(Lines::default(), Members { queueing, ..Members::default() });
