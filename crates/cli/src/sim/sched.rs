@@ -40,7 +40,8 @@ pub(crate) struct Args {
     /// Schedulers, instead of all that use the cores: inline-cfcfs, inline-dfcfs, inline-ws, dispatcher-D:A[-dfcfs|-ws].
     #[arg(long = "scheduler", value_name = "NAME", value_delimiter = ',')]
     schedulers: Vec<SchedulerName>,
-    /// Workloads, instead of those of the thesis: constant-TIME, exponential-TIME, bimodal-1, bimodal-2.
+    /// Workloads, instead of those of the thesis, and constant-350ns, constant-3.5us and constant-35us beside them with measured
+    /// costs: constant-TIME, exponential-TIME, bimodal-1, bimodal-2.
     #[arg(long = "workload", value_name = "NAME", value_delimiter = ',')]
     workloads: Vec<Workload>,
     /// Loads, each above 0 and at most 2.
@@ -165,6 +166,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bench.schedulers.clone_from(&args.schedulers);
     if !args.workloads.is_empty() {
         bench.workloads.clone_from(&args.workloads);
+    } else if let CostsName::Measured(_) = args.setup.costs {
+        bench.workloads.extend(Workload::proportional());
     }
     bench.loads.clone_from(&args.loads);
     (bench.full, bench.ideals) = (args.full, args.ideals);

@@ -81,6 +81,12 @@ impl Workload {
         ]
     }
 
+    /// Constant service times in about the proportion to the network of a stack of 0.7 us that the thesis's 1, 10 and 100 us have to
+    /// its 2 us: what a scheduler comes to depends on that proportion.
+    pub fn proportional() -> [Workload; 3] {
+        [350.0, 3_500.0, 35_000.0].map(|ns| Workload::with_short(Variability::Constant, ns))
+    }
+
     /// Service times of this mean; `None` if it is below 10 ns or above 10 ms.
     pub fn with_mean(variability: Variability, mean: Duration) -> Option<Workload> {
         let ns = mean.as_secs_f64() * 1e9;
@@ -191,9 +197,10 @@ mod tests {
             names,
             ["constant-1us", "constant-10us", "constant-100us", "bimodal-1", "bimodal-2"]
         );
-        for workload in Workload::thesis() {
+        for workload in Workload::thesis().into_iter().chain(Workload::proportional()) {
             assert_eq!(workload.to_string().parse(), Ok(workload));
         }
+        assert_eq!(Workload::proportional()[1].to_string(), "constant-3.5us");
         for name in ["constant-350ns", "constant-3.5us", "exponential-1us", "constant-1000us"] {
             assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
         }
