@@ -17,6 +17,7 @@ pub(crate) mod meter;
 
 pub use distribution::Distribution;
 pub use measurement::measure;
+pub(crate) use measurement::wakes;
 
 /// A file of costs, as `rheo bench costs` writes it. Everything is in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -30,6 +30,7 @@ pub mod report;
 mod rounding;
 pub mod sampling;
 pub mod scenario;
+pub mod sched;
 pub mod shared;
 pub mod sharing;
 pub mod sim;

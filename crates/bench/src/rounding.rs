@@ -5,6 +5,11 @@ pub(crate) fn rounded(value: f64, steps: f64) -> f64 {
     (value * steps).round() / steps
 }
 
+/// `value` to one digit behind the point.
+pub(crate) fn to_tenths(value: f64) -> f64 {
+    rounded(value, 1e1)
+}
+
 /// `value` to two digits behind the point.
 pub(crate) fn to_hundredths(value: f64) -> f64 {
     rounded(value, 1e2)
@@ -26,7 +31,7 @@ mod tests {
 
     #[test]
     fn figures_keep_the_digits_that_they_are_rounded_to() {
-        assert_eq!(rounded(12.26, 1e1), 12.3);
+        assert_eq!(to_tenths(12.26), 12.3);
         assert_eq!(rounded(-0.000_004, 1e5), 0.0);
         assert_eq!(to_hundredths(1.005_1), 1.01);
         assert_eq!(to_thousandths(2.0 / 3.0), 0.667);

@@ -13,6 +13,7 @@ mod report;
 mod rows;
 mod sampling;
 mod scenario;
+mod sched;
 mod shared;
 mod sharing;
 mod solver;
@@ -87,6 +88,8 @@ enum Scenario {
     Timers(timers::Args),
     /// Measure what a request costs that a service over TCP answers, clients in the process.
     Tcp(tcp::Args),
+    /// Measure schedulers of a service over TCP: capacity, and latency in an open loop, clients in the process.
+    Sched(sched::Args),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(AbArgs),
     /// Write a page about results, or compare two of them.
@@ -171,6 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Scenario::Offload(args) => offload::run(args),
         Scenario::Timers(args) => timers::run(args),
         Scenario::Tcp(args) => tcp::run(args),
+        Scenario::Sched(args) => sched::run(args),
         Scenario::Ab(args) => ab(args),
         Scenario::Report(args) => report::run(args),
         Scenario::Migrate(args) => migrate(args),

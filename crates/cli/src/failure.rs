@@ -177,6 +177,8 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Bench(#[from] rheostat_bench::BenchError),
     #[error("error: {0}")]
+    SchedBench(#[from] rheostat_bench::sched::SchedBenchError),
+    #[error("error: {0}")]
     Scenario(#[from] rheostat_bench::scenario::ScenarioError),
     #[error("error: {0}")]
     LoadClient(#[from] rheostat_load::LoadError),

@@ -34,7 +34,7 @@ use rheostat_steer::policy::{Objectives, Settings};
 use self::assembly::Assembly;
 use self::summary::ServeSummary;
 use self::work::WorkReport;
-pub(crate) use self::work::buffer_bytes;
+pub(crate) use self::work::{buffer_bytes, operations_of_roots};
 use crate::assemble;
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;

@@ -1,6 +1,7 @@
 //! The command as its users meet it.
 
 mod balancing;
+mod bench_sched;
 mod bench_solver;
 mod bench_timers;
 mod capture;

@@ -30,6 +30,14 @@ pub enum SchedulerChoiceError {
 }
 
 impl AvailableScheduler {
+    /// Those that use so many cores, the default first.
+    pub fn all(cores: u16) -> Vec<AvailableScheduler> {
+        let default = AvailableScheduler::default();
+        let others = SchedulerName::all(cores).into_iter().filter(|name| *name != default.0);
+        let others = others.filter_map(|name| name.to_string().parse().ok());
+        std::iter::once(default).chain(others).collect()
+    }
+
     /// Its name.
     pub fn name(self) -> SchedulerName {
         self.0
@@ -76,6 +84,20 @@ mod tests {
         let long: AvailableScheduler = "dispatcher-1:1-cfcfs".parse().unwrap();
         assert_eq!(long.to_string(), "dispatcher-1:1");
         assert_eq!("inline-dfcfs".parse(), Ok(AvailableScheduler::default()));
+    }
+
+    #[test]
+    fn the_default_is_the_first_of_all_that_use_the_cores() {
+        let names = |cores| {
+            let all = AvailableScheduler::all(cores).into_iter();
+            all.map(|scheduler| scheduler.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!((names(1).len(), names(1)[0].as_str()), (INLINE.len(), "inline-dfcfs"));
+        assert_eq!(names(2)[0], "inline-dfcfs");
+        for name in ["dispatcher-1:1", "dispatcher-1:1-dfcfs", "dispatcher-1:1-ws"] {
+            assert!(names(2).contains(&name.to_owned()), "{name}");
+        }
+        assert!(names(8).contains(&"dispatcher-2:6-ws".to_owned()));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 mod client;
 mod counters;
 mod device;
-mod frame;
+pub mod frame;
 mod pattern;
 mod population;
 mod queue;

@@ -196,7 +196,7 @@ fn fence(running: &Running, round: usize) -> f64 {
 }
 
 /// How long a sleeping thread takes to run once it is called.
-fn wakes() -> Distribution {
+pub(crate) fn wakes() -> Distribution {
     let (called, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (sender, receiver) = std::sync::mpsc::channel();
     let times = thread::scope(|scope| {

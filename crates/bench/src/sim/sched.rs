@@ -156,7 +156,7 @@ impl<'a> SchedBench<'a> {
         Ok(self.rows(&schedulers, &self.crossovers()))
     }
 
-    fn run_without_crossover(&self) -> Result<Vec<SchedRow>, SchedError> {
+    pub(crate) fn run_without_crossover(&self) -> Result<Vec<SchedRow>, SchedError> {
         let schedulers = self.check()?;
         Ok(self.rows(&schedulers, &[]))
     }

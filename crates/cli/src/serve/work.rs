@@ -105,21 +105,8 @@ pub(super) fn prepare(
     cores: Vec<CoreId>,
 ) -> Result<(Work, WorkReport), Failure> {
     let buffer = buffer_bytes(config)?;
-    let targets = config.times.targets();
-    let mut kept = KeptCounts::open();
-    let mut found: Vec<Calibration> =
-        targets.iter().filter_map(|target| kept.get(config.kind, buffer, *target)).collect();
-    if config.kind != WorkKind::Null && found.len() < targets.len() {
-        found = measure(config.kind, buffer, targets, cores.first().copied());
-        kept.put(config.kind, buffer, &found);
-        if let Err(error) = kept.save() {
-            err!("warning: {error}");
-        }
-        warn(&found);
-    }
-    for calibration in &found {
-        err!("{}, kept in {}", describe(config.kind, calibration), kept.place());
-    }
+    let found =
+        kept_or_measured(config.kind, buffer, config.times.targets(), cores.first().copied());
     let pairs = found.iter().map(|found| (found.target_ns, found.operations));
     let work = Work::new(config, Operations::new(pairs), buffer as usize, cores);
     let report = WorkReport {
@@ -129,6 +116,38 @@ pub(super) fn prepare(
         monitor: work.monitor(),
     };
     Ok((work, report))
+}
+
+/// How many square roots take each time.
+pub(crate) fn operations_of_roots(mut targets: Vec<u64>, core: Option<CoreId>) -> Operations {
+    targets.sort_unstable();
+    targets.dedup();
+    let found = kept_or_measured(WorkKind::Roots, 0, targets, core);
+    Operations::new(found.iter().map(|found| (found.target_ns, found.operations)))
+}
+
+/// The counts of these times; those that are not kept yet are measured, on `core`, and kept.
+fn kept_or_measured(
+    work: WorkKind,
+    buffer: u64,
+    targets: Vec<u64>,
+    core: Option<CoreId>,
+) -> Vec<Calibration> {
+    let mut kept = KeptCounts::open();
+    let mut found: Vec<Calibration> =
+        targets.iter().filter_map(|target| kept.get(work, buffer, *target)).collect();
+    if work != WorkKind::Null && found.len() < targets.len() {
+        found = measure(work, buffer, targets, core);
+        kept.put(work, buffer, &found);
+        if let Err(error) = kept.save() {
+            err!("warning: {error}");
+        }
+        warn(&found);
+    }
+    for calibration in &found {
+        err!("{}, kept in {}", describe(work, calibration), kept.place());
+    }
+    found
 }
 
 /// Bytes of a worker's buffer; none for work that reads none.

@@ -5,17 +5,22 @@ use std::net::Ipv4Addr;
 use rheostat_packet::checksum::Sum;
 use rheostat_packet::wire::{Ipv4Packet, TcpSegment, ethernet};
 
-pub(super) const FIN: u8 = 0x01;
-pub(super) const SYN: u8 = 0x02;
-pub(super) const RST: u8 = 0x04;
-pub(super) const PSH: u8 = 0x08;
-pub(super) const ACK: u8 = 0x10;
+/// The flag FIN.
+pub const FIN: u8 = 0x01;
+/// The flag SYN.
+pub const SYN: u8 = 0x02;
+/// The flag RST.
+pub const RST: u8 = 0x04;
+/// The flag PSH.
+pub const PSH: u8 = 0x08;
+/// The flag ACK.
+pub const ACK: u8 = 0x10;
 
 const IP: usize = 14;
 const TCP: usize = IP + 20;
 const OPTIONS: usize = TCP + 20;
 /// Bytes before the data of a segment that carries a time stamp.
-pub(super) const HEADERS: usize = OPTIONS + 12;
+pub const HEADERS: usize = OPTIONS + 12;
 /// Bytes of a frame with a SYN: its options besides the stamp are segment size, SACK and window scale.
 pub(super) const SYN_FRAME: usize = HEADERS + 12;
 /// By how much windows of clients are scaled.
@@ -25,27 +30,35 @@ pub(super) const MSS: u16 = 1_460;
 
 /// The ends of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
-    pub(super) macs: [[u8; 6]; 2],
-    pub(super) client: (Ipv4Addr, u16),
-    pub(super) server: (Ipv4Addr, u16),
+pub struct Ends {
+    /// The link addresses of the client and of the server.
+    pub macs: [[u8; 6]; 2],
+    /// The client's address and port.
+    pub client: (Ipv4Addr, u16),
+    /// The server's.
+    pub server: (Ipv4Addr, u16),
 }
 
 /// A segment of a client.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) flags: u8,
-    pub(super) sequence: u32,
-    pub(super) acknowledged: u32,
-    pub(super) stamp: u32,
-    pub(super) echo: u32,
+pub struct Sent {
+    /// Its flags.
+    pub flags: u8,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The next byte that is expected of the service.
+    pub acknowledged: u32,
+    /// The client's time stamp.
+    pub stamp: u32,
+    /// The service's time stamp that it repeats.
+    pub echo: u32,
     /// Bytes of data.
-    pub(super) len: u16,
+    pub len: u16,
 }
 
 impl Sent {
     /// Bytes of its frame.
-    pub(super) fn frame_len(&self) -> usize {
+    pub fn frame_len(&self) -> usize {
         match self.flags & SYN {
             0 => HEADERS + usize::from(self.len),
             _ => SYN_FRAME,
@@ -53,7 +66,7 @@ impl Sent {
     }
 
     /// Writes the frame; `data` writes the data.
-    pub(super) fn write(&self, ends: &Ends, frame: &mut [u8], data: impl FnOnce(&mut [u8])) {
+    pub fn write(&self, ends: &Ends, frame: &mut [u8], data: impl FnOnce(&mut [u8])) {
         let is_syn = self.flags & SYN != 0;
         let headers = if is_syn { SYN_FRAME } else { HEADERS };
         let end = headers + usize::from(self.len);
@@ -96,23 +109,30 @@ impl Sent {
 
 /// A segment of the service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Received<'a> {
-    pub(super) client: (Ipv4Addr, u16),
-    pub(super) server: (Ipv4Addr, u16),
-    pub(super) flags: u8,
-    pub(super) sequence: u32,
-    pub(super) acknowledged: u32,
-    pub(super) window: u16,
+pub struct Received<'a> {
+    /// The client's address and port.
+    pub client: (Ipv4Addr, u16),
+    /// The server's.
+    pub server: (Ipv4Addr, u16),
+    /// Its flags.
+    pub flags: u8,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The next byte that is expected of the client.
+    pub acknowledged: u32,
+    /// The window as it is written, unscaled.
+    pub window: u16,
     /// The service's time stamp.
-    pub(super) stamp: u32,
+    pub stamp: u32,
     /// By how much its windows are scaled, in a SYN.
-    pub(super) scale: u8,
-    pub(super) data: &'a [u8],
+    pub scale: u8,
+    /// Its data.
+    pub data: &'a [u8],
 }
 
 impl Received<'_> {
     /// The segment in a frame, if it has one of IPv4.
-    pub(super) fn parse(frame: &[u8]) -> Option<Received<'_>> {
+    pub fn parse(frame: &[u8]) -> Option<Received<'_>> {
         let ip = frame.get(IP..).filter(|_| frame[12..14] == ethernet::IPV4.to_be_bytes())?;
         let header = Ipv4Packet::new(ip).ok().filter(|header| header.protocol() == 6)?;
         let segment = ip.get(header.header_len()..usize::from(header.total_len()))?;

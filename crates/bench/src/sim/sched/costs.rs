@@ -55,6 +55,19 @@ impl Cost {
         }
     }
 
+    /// So much more each time.
+    pub(crate) fn plus(&self, ns: f64) -> Cost {
+        match self {
+            Cost::Constant(own) => Cost::Constant(own + ns),
+            Cost::Measured(distribution) => {
+                let mut moved = distribution.clone();
+                moved.quantiles.iter_mut().for_each(|(_, own)| *own += ns);
+                moved.raw.iter_mut().for_each(|own| *own += ns);
+                Cost::Measured(moved)
+            }
+        }
+    }
+
     fn times(&self, factor: f64) -> Cost {
         match self {
             Cost::Constant(ns) => Cost::Constant(ns * factor),
@@ -360,6 +373,8 @@ mod tests {
         assert!((cost.mean_ns() - 250.0).abs() < 1e-6);
         assert_eq!(cost.ranks().len(), RANKS);
         assert!((cost.times(2.0).mean_ns() - 500.0).abs() < 1e-6);
+        assert!((cost.plus(30.0).mean_ns() - 280.0).abs() < 1e-6);
+        assert_eq!(Cost::Constant(7.0).plus(30.0).mean_ns(), 37.0);
     }
 
     #[test]

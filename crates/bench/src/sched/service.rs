@@ -1,0 +1,194 @@
+//! A service under a scheduler, with its clients.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rheostat_base::clock::Cycles;
+use rheostat_base::{Clock, CoreSet, DeviceId};
+use rheostat_io::Device;
+use rheostat_ip::{Interface, Network, Policy};
+use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::{Pool, Runtime, RuntimeConfig};
+use rheostat_serve::work::{Operations, Work, WorkConfig};
+use rheostat_serve::{
+    Application, ListenerConfig, RequestTimes, ServeConfig, ServeControl, TcpServer, TimesConfig,
+};
+use rheostat_state::{FlowHasher, FragmentConfig};
+use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_tcp::sched::{Outstanding, Scheduler};
+
+use super::error::SchedBenchError;
+use super::members::{self, MEMBERS_TIME};
+use super::rig::{Clients, RigConfig, Totals};
+use super::workload::RigWorkload;
+use crate::error::BenchError;
+
+/// Entries of the indirection table, and shards.
+const SHARDS: usize = 128;
+/// Packet buffers for each receive queue.
+const BUFFERS: u32 = 8_192;
+const PORT: u16 = 80;
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const DEVICE: DeviceId = DeviceId(0);
+/// How long nothing may happen.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServiceConfig {
+    pub(super) scheduler: Scheduler,
+    /// Connections in all.
+    pub(super) connections: u32,
+    /// Requests that a member of a central queue may hold.
+    pub(super) outstanding: Outstanding,
+    /// Whether the application is a probe.
+    pub(super) records_stages: bool,
+    /// Whether the service times the stages of requests.
+    pub(super) is_timed: bool,
+}
+
+/// The application of a workload.
+pub(super) fn work(workload: &RigWorkload, operations: &Operations) -> Work {
+    let config = WorkConfig {
+        kind: workload.kind(),
+        times: workload.times().clone(),
+        ..WorkConfig::default()
+    };
+    Work::new(&config, operations.clone(), 0, Vec::new())
+}
+
+/// A service that runs, all of whose connections are open.
+pub(super) struct RunningService {
+    name: String,
+    runtime: Runtime,
+    members: Option<Pool>,
+    control: ServeControl,
+    pub(super) clients: Clients,
+    pub(super) clock: Clock,
+}
+
+impl RunningService {
+    /// Starts it, and opens the connections.
+    pub(super) fn start(
+        config: &ServiceConfig,
+        app: impl Application,
+    ) -> Result<RunningService, SchedBenchError> {
+        let ServiceConfig { scheduler, connections, outstanding, records_stages, is_timed } =
+            *config;
+        let name = scheduler.name().to_string();
+        let (lanes, workers) = (members::lanes(scheduler), usize::from(scheduler.workers()));
+        let cores = CoreSet::available()?.cores().to_vec();
+        if cores.len() < workers {
+            return Err(BenchError::TooFewCores { lanes: workers, cores: cores.len() }.into());
+        }
+        let buffers = BUFFERS * workers as u32;
+        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let key = HashKey::MICROSOFT;
+        let steering = Arc::new(Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?);
+        let clock = Clock::new();
+        let rig = RigConfig {
+            device: DEVICE,
+            queues: lanes,
+            connections,
+            macs: [[2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1]],
+            client: Ipv4Addr::new(10, 1, 0, 1),
+            server: (SERVER, PORT),
+            records_stages,
+        };
+        let mac = rig.macs[1];
+        let clients = Clients::new(rig, &steering, Arc::new(clock.clone()));
+        let clients = clients.ok_or(SchedBenchError::Connections(connections.into()))?;
+        let interface = Interface {
+            addresses: vec!["10.0.0.1/8".parse().expect("an address")],
+            is_played: true,
+            ..Interface::new(DEVICE, "sim", mac)
+        };
+        let policy = Policy { announce: false, ..Policy::default() };
+        let network = Network::new(vec![interface], &[], policy).expect("one interface");
+        let network = Arc::new(network);
+        let listener = ListenerConfig { idle_timeout: None, ..ListenerConfig::new(PORT) };
+        let limits =
+            ServeConfig { connections: 2 * connections as usize + 1_024, ..ServeConfig::default() };
+        let mut server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])?;
+        if is_timed {
+            let times = TimesConfig::new(Arc::new(clock.clone()));
+            server = server.timing(TimesConfig { has_arrivals: true, ..times });
+        }
+        let members = members::members(scheduler, outstanding, &cores);
+        let pool_of_members = members.map(|members| server.start_members(&members)).transpose()?;
+        let hasher = FlowHasher::fixed();
+        let shards = server.shards(SHARDS, hasher, FragmentConfig::default())?;
+        let runtime_config = RuntimeConfig {
+            workers: cores[..lanes].iter().copied().map(Some).collect(),
+            handoff_capacity: 1_024,
+            ..RuntimeConfig::new(lanes, pool, steering, hasher)
+        };
+        let devices: Vec<Box<dyn Device>> = vec![Box::new(clients.clone())];
+        let runtime = Runtime::start(
+            runtime_config,
+            devices,
+            clock.clone(),
+            |lane| server.service(lane),
+            shards,
+        )?;
+        let control = server.control();
+        let running =
+            RunningService { name, runtime, members: pool_of_members, control, clients, clock };
+        running.open()
+    }
+
+    /// Waits until all connections are open.
+    fn open(self) -> Result<RunningService, SchedBenchError> {
+        let begun = Instant::now();
+        while !self.clients.are_open() {
+            if begun.elapsed() > TIMEOUT {
+                let problem = self.silent();
+                self.runtime.join()?;
+                self.members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
+                return Err(problem);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(self)
+    }
+
+    pub(super) fn silent(&self) -> SchedBenchError {
+        SchedBenchError::Silent { scheduler: self.name.clone(), seconds: TIMEOUT.as_secs() }
+    }
+
+    /// Where the time of its requests went, if it is timed.
+    pub(super) fn request_times(&self) -> Option<RequestTimes> {
+        self.control.request_times()
+    }
+
+    /// Nanoseconds of so many ticks.
+    pub(super) fn nanos(&self, ticks: u64) -> f64 {
+        self.clock.nanos_between(Cycles(0), Cycles(ticks)) as f64
+    }
+
+    /// Ends it, and says whether all that it did was sound.
+    pub(super) fn stop(self, unrecorded: u64) -> Result<(), SchedBenchError> {
+        // Before the drain, which ends connections.
+        let totals = self.clients.totals();
+        let report = self.runtime.join()?;
+        self.members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
+        if let Some(violation) = report.violations.first() {
+            return Err(BenchError::Violated(violation.clone()).into());
+        }
+        let Totals { broken, repeated, no_buffer, stray, .. } = totals;
+        if broken + no_buffer + stray + unrecorded + repeated > 0 {
+            let scheduler = self.name;
+            return Err(SchedBenchError::Unsound {
+                scheduler,
+                broken,
+                repeated,
+                no_buffer,
+                stray,
+                unrecorded,
+            });
+        }
+        Ok(())
+    }
+}

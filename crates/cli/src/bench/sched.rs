@@ -1,0 +1,181 @@
+//! `rheo bench sched`: a service over TCP under each scheduler.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rheostat_base::CoreSet;
+use rheostat_base::unit::parse_duration;
+use rheostat_bench::error::BenchError;
+use rheostat_bench::noise::Noise;
+use rheostat_bench::report::ReportError;
+use rheostat_bench::sched::{Comparison, RigWorkload, SchedBench, heading, measure_request_costs};
+use rheostat_bench::sim::sched::RequestCosts;
+use rheostat_load::ArrivalProcess;
+use rheostat_serve::AvailableScheduler;
+use rheostat_serve::work::WorkKind;
+use rheostat_tcp::sched::{Outstanding, Queueing, SchedulerName};
+
+use super::rows::Rows;
+use super::{SEED, allocations};
+use crate::failure::Failure;
+use crate::serve::operations_of_roots;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo bench sched
+  rheo bench sched --workload constant-1us,bimodal-1 --load 0.5,0.8
+  rheo bench sched --workload null,constant-350ns,constant-3.5us,constant-35us --connections 1024 --json
+  rheo bench sched --scheduler inline-dfcfs,inline-dfcfs      what two measurements of the same differ by
+  rheo bench sched --costs costs.json                         what `rheo sim sched --costs measured:costs.json` reads
+  rheo bench sched --workload constant-1us --compare costs.json  the same in simulation, beside each row
+  rheo bench sched --workload bimodal-1 --times               where the time of requests goes, stage by stage
+  rheo bench sched --rounds 5 --windows 4 --window 500ms --json > sched-bench.jsonl
+
+The rig `pumped`: clients inside the process send requests of 128 bytes over TCP to a service on lanes of their own. In the open loop
+each request has a moment at which it is due, whatever becomes of others; latency counts from it until the reply is transmitted.
+Lanes do the clients' work, too: `client` is its time per request, at the capacity and at the load, and it is part of the
+capacity. `ns/req` is what a request costs beside it and beside the application: the time of all workers. Load 1 is the
+capacity of the first scheduler in the first round; a scheduler that cannot do a load is not measured at it. Schedulers are measured in
+turn in each round. A percentile is the median of windows, of which each has at least ten requests beyond it. `95 %` is the interval of p99.9.
+Leave the machine alone meanwhile; docs/schedulers.md has the fields of rows.")]
+pub(super) struct Args {
+    /// Schedulers; if none is given those that services of this build run with, of dispatchers those with a central queue.
+    #[arg(long = "scheduler", value_name = "NAME", value_delimiter = ',')]
+    schedulers: Vec<AvailableScheduler>,
+    /// Workloads, instead of those of the thesis: null, constant-TIME, exponential-TIME, bimodal-1, bimodal-2.
+    #[arg(long = "workload", value_name = "NAME", value_delimiter = ',')]
+    workloads: Vec<RigWorkload>,
+    /// Loads, each above 0 and at most 2.
+    #[arg(long = "load", value_name = "SHARE", value_delimiter = ',', default_values_t = [0.2, 0.5, 0.7, 0.9])]
+    loads: Vec<f64>,
+    /// Workers of inline schedulers, each on a core of its own; as many as there are cores, and at most 2, if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: Option<u16>,
+    /// Connections for each worker that runs the application.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    connections: u32,
+    /// Requests that a member of a central queue may hold: 1, or 2 to hide the hand-off.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    outstanding: u32,
+    /// The gaps between requests: exponential, uniform, lognormal[:SIGMA] or pareto[:SHAPE].
+    #[arg(long, value_name = "NAME", default_value_t = ArrivalProcess::Exponential)]
+    arrivals: ArrivalProcess,
+    /// Rounds, in each of which schedulers are measured in turn.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Windows of each load in each round.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
+    windows: u16,
+    /// How long a window is.
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = window)]
+    window: Duration,
+    /// Requests under way in each receive queue while the capacity is measured.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    under_way: u32,
+    /// Time the stages of requests, of one in 256 and of the slowest 1,000.
+    #[arg(long)]
+    times: bool,
+    /// Simulate each row as well, with the costs of this file and the pauses of this machine.
+    #[arg(long, value_name = "COSTS")]
+    compare: Option<PathBuf>,
+    /// Measure instead what a request costs, for `rheo sim sched --costs measured:FILE`, and write the file.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Decides about requests.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+    /// Print rows as lines of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.costs {
+        return measure_costs(path);
+    }
+    let cores = CoreSet::available().map_err(BenchError::from)?;
+    let workers = args.workers.unwrap_or_else(|| cores.cores().len().min(2) as u16);
+    let workloads = match args.workloads.is_empty() {
+        true => RigWorkload::thesis(),
+        false => args.workloads.clone(),
+    };
+    let roots = workloads.iter().filter(|workload| workload.kind() == WorkKind::Roots);
+    let targets: Vec<u64> = roots.flat_map(|workload| workload.times().targets()).collect();
+    let schedulers = match args.schedulers.is_empty() {
+        true => central(workers),
+        false => args.schedulers.clone(),
+    };
+    let bench = SchedBench {
+        schedulers,
+        workloads,
+        loads: args.loads.clone(),
+        operations: operations_of_roots(targets, cores.cores().first().copied()),
+        workers,
+        connections: args.connections,
+        outstanding: outstanding(args),
+        arrivals: args.arrivals,
+        rounds: args.rounds.into(),
+        window: args.window,
+        windows: args.windows.into(),
+        under_way: args.under_way,
+        times: args.times,
+        comparison: args.compare.as_deref().map(|costs| comparison(args, costs)).transpose()?,
+        seed: args.seed,
+        allocations,
+    };
+    let printed = Rows::begin(args.json, &heading());
+    bench.run(|row| printed.print(row, row))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long each core is listened to for pauses.
+const LISTENED: Duration = Duration::from_secs(2);
+
+fn comparison(args: &Args, costs: &Path) -> Result<Comparison, Failure> {
+    let costs = RequestCosts::open(costs)?;
+    let noise = Noise::measure(LISTENED)?;
+    let (outstanding, connections) = (outstanding(args), args.connections);
+    Ok(Comparison { costs, noise, outstanding, connections })
+}
+
+fn outstanding(args: &Args) -> Outstanding {
+    Outstanding::new(args.outstanding).unwrap_or(Outstanding::ONE)
+}
+
+/// Those that use so many workers, without dispatchers whose members have queues of their own.
+fn central(workers: u16) -> Vec<AvailableScheduler> {
+    let mut all = AvailableScheduler::all(workers);
+    all.retain(|scheduler| match scheduler.name() {
+        SchedulerName::Inline(_) => true,
+        SchedulerName::Dispatcher(_, queueing) => queueing == Queueing::Cfcfs,
+    });
+    all
+}
+
+fn measure_costs(path: &Path) -> Result<ExitCode, Failure> {
+    let costs = measure_request_costs(&crate::BUILD)?;
+    std::fs::write(path, costs.to_text())
+        .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
+    out!("{}", costs.about);
+    for (what, cost) in [
+        ("packet delivery and TCP in", &costs.tcp_in_ns),
+        ("parsing", &costs.parse_ns),
+        ("TCP out", &costs.tcp_out_ns),
+        ("flush, and the rest of a poll", &costs.flush_ns),
+        ("giving a request to a member, or taking its reply", &costs.handoff_give_k2_ns),
+        ("until the other side sees it", &costs.handoff_latency_ns),
+        ("a worker woken", &costs.wake_ns),
+    ] {
+        out!("{what}: {:.0} ns", cost.mean_ns());
+    }
+    out!("written to {}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let window = parse_duration(text).map_err(|error| error.to_string())?;
+    let possible = Duration::from_millis(1)..=Duration::from_secs(10);
+    possible.contains(&window).then_some(window).ok_or_else(|| "between 1ms and 10s".into())
+}
