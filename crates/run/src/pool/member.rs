@@ -63,15 +63,24 @@ impl<T, R> Seat<T, R> {
     }
 
     fn sleep(&mut self, stop: &AtomicBool) {
-        self.is_looking = false;
-        self.channels.iter_mut().for_each(Back::doze);
+        let may_sleep = self.prepare_sleep() && !stop.load(Ordering::Relaxed);
         // Without it, the member was made to be stepped, and this is a pause.
         let Some(notifier) = self.state.notifier() else { return };
-        notifier.prepare_park();
-        if self.lanes_with_tasks().next().is_none() && !stop.load(Ordering::Relaxed) {
+        if may_sleep {
             notifier.block(LONGEST);
         }
         notifier.unpark();
+    }
+
+    /// Announces that the member sleeps. Returns whether it may: whether there is no task that it may take.
+    pub(super) fn prepare_sleep(&mut self) -> bool {
+        self.is_looking = false;
+        // Before the fence of what follows.
+        self.channels.iter_mut().for_each(Back::doze);
+        if let Some(notifier) = self.state.notifier() {
+            notifier.prepare_park();
+        }
+        self.lanes_with_tasks().next().is_none()
     }
 }
 

@@ -2,12 +2,11 @@
 
 use loom::thread;
 use rheostat_base::choice::Outstanding;
-use rheostat_base::sync::Arc;
-use rheostat_base::sync::atomic::{AtomicBool, Ordering};
 
 use super::channel::{Answer, Back, Lost, Task};
 use super::member::Seat;
 use super::{PoolClient, PoolConfig, PoolQueueing, connect};
+use crate::notifier::EventNotifier;
 
 type Box32 = Box<u32>;
 type Client = PoolClient<u32, Box32, Box32>;
@@ -104,35 +103,53 @@ fn a_theft_from_a_member_that_ends_loses_no_task() {
     });
 }
 
-/// A member looks and finds a task, while the lane adds another and wakes nobody as somebody looks: then the member sees that one
-/// waits. Fails when the fence in `Team::wake` or that in `Thief::stop_looking` is weakened to acquire and release.
+/// A member looks and finds a task, while the lane adds another and wakes nobody as somebody looks: then the member wakes the one
+/// that sleeps. Fails when the fence in `Team::wake` or that in `Thief::stop_looking` is weakened to acquire and release.
 #[test]
 fn a_task_that_wakes_nobody_is_seen_by_who_stops_looking() {
     loom::model(|| {
-        let (seats, mut client) = pool(2, 2, PoolQueueing::Stealing { burst: 1 });
-        let mut seats = seats.into_iter();
-        let (mut first, _second) = (seats.next().expect("a seat"), seats.next().expect("a seat"));
+        let (mut seats, mut client) = team_of(2);
+        let mut second = seats.pop().expect("a second member");
+        let mut first = seats.pop().expect("a first one");
+        let (team, asleep) = (client.team(), second.state());
+        assert!(second.prepare_sleep());
         client.submit(1, 0, Box::new(1)).unwrap();
-        first.channels[0].look();
-        // The test asks for itself.
-        let team = client.team();
-        let sees = Arc::new(AtomicBool::new(false));
-        let member = {
-            let sees = sees.clone();
-            thread::spawn(move || {
-                let back = &mut first.channels[0];
-                let task = back.next();
-                back.stop_looking();
-                sees.store(back.has_tasks(), Ordering::Relaxed);
-                (first, task.is_some())
-            })
-        };
+        first.look();
+        let member = thread::spawn(move || {
+            let task = first.channels[0].next();
+            first.stop_looking();
+            (first, task.is_some())
+        });
         client.submit(2, 0, Box::new(2)).unwrap();
-        let looking = team.wake(0);
-        let (first, took) = member.join().unwrap();
+        team.wake(0);
+        let (_first, took) = member.join().unwrap();
         assert!(took);
-        // One waits. Either the lane saw that nobody looks for it, or the member saw that it waits.
-        assert!(looking == 0 || sees.load(Ordering::Relaxed), "a task waits that nobody knows of");
-        drop(first);
+        // One waits, and whoever is woken is not asleep any more.
+        let sleeps = asleep.notifier().is_some_and(|notifier| notifier.wake());
+        assert!(!sleeps, "a task waits beside a sleeper, and nobody looks");
     });
+}
+
+/// A member looks, finds nothing, and sleeps, while the lane adds a task: it is woken, or sees it. Fails when the fence in
+/// `Team::wake` is weakened to acquire and release, and when the member stops looking behind the announcement of its sleep.
+#[test]
+fn a_task_wakes_a_member_that_looked_or_is_seen_by_it() {
+    loom::model(|| {
+        let (mut seats, mut client) = team_of(1);
+        let (team, mut seat) = (client.team(), seats.pop().expect("a member"));
+        seat.look();
+        let member = thread::spawn(move || (seat.prepare_sleep(), seat));
+        client.submit(1, 0, Box::new(1)).unwrap();
+        let woken = team.wake(0);
+        let (sleeps, _seat) = member.join().unwrap();
+        assert!(!sleeps || woken == 1, "a task waits beside a sleeper");
+    });
+}
+
+/// Members that steal one task at a time, and can be woken.
+fn team_of(members: usize) -> (Vec<Seat<Box32, Box32>>, Client) {
+    let queueing = PoolQueueing::Stealing { burst: 1 };
+    let config = PoolConfig { queueing, ..PoolConfig::new(members, 1, 2) };
+    let (seats, mut clients) = connect(&config, || EventNotifier::new().map(Some)).expect("a pool");
+    (seats, clients.pop().expect("a client"))
 }

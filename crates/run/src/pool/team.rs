@@ -59,14 +59,15 @@ impl<T> Team<T> {
     }
 
     /// Wakes as many members that sleep as there are tasks that no member looks for: `first` before others. Call it after tasks
-    /// were added. Returns how many members were seen to look.
+    /// were added. Returns how many were woken.
     pub(super) fn wake(&self, first: usize) -> u32 {
         // Pairs with the fences in `Thief::stop_looking` and `Parker::prepare_park`: a member that stops looking sees the tasks, or
         // this sees that it has stopped.
         fence(Ordering::SeqCst);
         let members = self.states.len();
         let looking = self.looking.load(Ordering::Relaxed);
-        let mut left = members_to_wake(self.waiting(), looking, members as u32);
+        let most = members_to_wake(self.waiting(), looking, members as u32);
+        let mut left = most;
         for member in (0..members).map(|step| (first + step) % members) {
             if left == 0 {
                 break;
@@ -74,7 +75,7 @@ impl<T> Team<T> {
             let notifier = self.states[member].notifier();
             left -= u32::from(notifier.is_some_and(|notifier| notifier.wake()));
         }
-        looking
+        most - left
     }
 }
 
