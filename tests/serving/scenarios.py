@@ -12,6 +12,7 @@ import moving
 import paths
 import relay
 import seen
+import sharing
 import store
 import transfer
 import wire
@@ -39,6 +40,10 @@ SCENARIOS = {
     "what traces and captures show": (seen.traces, ("tap", "af_packet")),
     "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
+    "files under inline-cfcfs": (sharing.central, ("af_packet", "af_xdp")),
+    "files under inline-ws": (sharing.stealing, ("af_packet", "af_xdp")),
+    "pipelines under inline-cfcfs": (sharing.central_pipelines, ("af_xdp",)),
+    "pipelines under inline-ws": (sharing.stealing_pipelines, ("af_xdp",)),
     "a narrow path": (paths.narrow, ("routed",)),
     "beside the kernel": (beside.shares, ("af_packet", "af_xdp")),
     "a relay beside the kernel": (beside.relays, ("af_xdp",)),

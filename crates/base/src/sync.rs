@@ -5,6 +5,7 @@
 
 pub mod attendance;
 pub mod calls;
+pub mod fair_lock;
 pub mod load_fence;
 pub mod locked_queue;
 pub mod parker;

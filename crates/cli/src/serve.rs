@@ -145,7 +145,8 @@ struct CommonArgs {
     /// The port; may be given several times.
     #[arg(long, value_name = "P", required = true, value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
-    /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), or
+    /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), inline-cfcfs (any
+    /// worker takes the next packet of one queue), inline-ws (a worker without packets takes those of others), or
     /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one.
     #[arg(long, value_name = "NAME", default_value_t)]
     scheduler: AvailableScheduler,
@@ -354,7 +355,7 @@ impl Run {
         let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
         let mut assembly = Assembly::new(config, faults)?;
         let network = assembly.network();
-        let server = make(serve.listeners(), serve.limits, &assembly)?;
+        let server = make(serve.listeners(), serve.limits, &assembly)?.under(serve.scheduler)?;
         let _follower = assembly.take_follower();
         let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
         // Devices are open; whatever is started from here on inherits what is left: nothing.

@@ -7,8 +7,20 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// One worker, so that the test needs one core only.
-const SHORT: [&str; 10] =
-    ["--workers", "1", "--workload", "null", "--rounds", "1", "--windows", "1", "--window", "20ms"];
+const SHORT: [&str; 12] = [
+    "--scheduler",
+    "inline-dfcfs",
+    "--workers",
+    "1",
+    "--workload",
+    "null",
+    "--rounds",
+    "1",
+    "--windows",
+    "1",
+    "--window",
+    "20ms",
+];
 
 fn sched(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rheo"));

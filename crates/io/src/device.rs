@@ -53,6 +53,20 @@ pub trait RxQueue: Send {
     /// order of arrival, and returns how many. Buffers come from `pool` where the device needs them.
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize;
 
+    /// Lets other lanes receive, where the lane has kept them from it since [`RxQueue::recv`] so that it can do what has to be
+    /// done in the order of arrival. A lane calls it once it has told the packets apart, and before it processes any.
+    fn release(&mut self) {}
+
+    /// Packets that the last call of [`RxQueue::recv`] has brought within the reach of other lanes, which nothing else tells them
+    /// of.
+    fn left_for_others(&self) -> usize {
+        0
+    }
+
+    /// From now on, other lanes than the one that sends through the transmit queue beside this one receive from it: nothing is
+    /// done for that transmit queue in [`RxQueue::recv`]. [`RxQueue::rest`] is called by that lane alone.
+    fn leave_transmit(&mut self) {}
+
     /// Packets waiting in the queue.
     fn backlog(&self) -> usize;
 

@@ -7,4 +7,5 @@ pub mod layered;
 pub mod ordered;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reopen;
+pub mod shared_receive;
 pub mod trace;

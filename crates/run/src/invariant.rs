@@ -144,9 +144,8 @@ pub struct Remains {
     /// Whether a device may place packets by old entries of its table after the fence has passed. What
     /// comes late for that reason may be overtaken, and is only counted.
     pub may_place_late: bool,
-    /// Whether lanes own shards together: packets of a flow that several lanes have claimed may overtake each other, which is
-    /// counted.
-    pub has_joint_shards: bool,
+    /// Whether packets of a flow that several lanes have claimed may overtake each other, which is counted.
+    pub may_reorder: bool,
 }
 
 impl Remains {
@@ -174,9 +173,8 @@ impl Remains {
         expect(all.sent == taken, Violation::Sent { sent: all.sent, taken });
         let (given, taken) = (all.handoff_out, all.handoff_in);
         expect(given == taken, Violation::Handoff { given, taken });
-        let is_counted_only = self.has_joint_shards
-            || self.rewrites > 0
-            || (self.may_place_late && all.late_handoff > 0);
+        let is_counted_only =
+            self.may_reorder || self.rewrites > 0 || (self.may_place_late && all.late_handoff > 0);
         let in_order = all.reordered == 0 || is_counted_only;
         expect(in_order, Violation::Reordered { packets: all.reordered });
         let missing = self.buffers.saturating_sub(self.buffers_home);
@@ -246,7 +244,7 @@ mod tests {
             flows_live: 3,
             rewrites: 0,
             may_place_late: false,
-            has_joint_shards: false,
+            may_reorder: false,
         }
     }
 
@@ -306,7 +304,7 @@ mod tests {
 
     #[test]
     fn packets_may_overtake_each_other_on_lanes_that_own_shards_together() {
-        let mut remains = Remains { has_joint_shards: true, ..balanced() };
+        let mut remains = Remains { may_reorder: true, ..balanced() };
         remains.lanes[1].reordered = 2;
         assert_eq!(remains.check(), []);
         remains.owners[1] = 0;

@@ -5,20 +5,29 @@
 //! A lane takes all shards of a burst that are free, and waits for no other while it has any, so lanes cannot wait for each other
 //! in a circle. A lane that panics puts its shards back, marked: no other lane works on what may be half changed, and their flows
 //! are still in the account.
+//!
+//! Where lanes receive from a queue one at a time, packets enter a shard in the order of their [`Tickets`]. The claimants of a queue
+//! that several lanes empty at once have none: packets of a flow may overtake each other there.
+
+mod tickets;
 
 use std::sync::Arc;
 
-use rheostat_base::ShardId;
 use rheostat_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::sync::take_cell::TakeCell;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_state::Shard;
+
+use tickets::Tickets;
 
 /// The shards of a queue's claimants.
 #[derive(Debug)]
 pub(crate) struct JointShards {
     /// One per shard of the run; none for those of other queues.
     cells: Vec<Option<TakeCell<Loan>>>,
+    /// The order in which packets enter, if there is one.
+    tickets: Option<Tickets>,
     /// Flows in these shards, and the most there ever were.
     flows: AtomicU64,
     flows_peak: AtomicU64,
@@ -58,10 +67,23 @@ impl JointShards {
         }
         JointShards {
             cells,
+            tickets: None,
             flows: AtomicU64::new(flows),
             flows_peak: AtomicU64::new(flows),
             has_ended: AtomicBool::new(false),
         }
+    }
+
+    /// Has packets enter in the order of tickets.
+    pub(crate) fn with_tickets(self) -> JointShards {
+        let tickets = Tickets::new(self.cells.len());
+        JointShards { tickets: Some(tickets), ..self }
+    }
+
+    /// The order in which packets enter, if there is one.
+    #[inline]
+    pub(crate) fn tickets(&self) -> Option<&Tickets> {
+        self.tickets.as_ref()
     }
 
     /// Whether the shard is one of these.
@@ -109,8 +131,9 @@ impl JointShards {
         }
     }
 
-    /// Puts a shard back that had `flows_before` flows when it was taken. A thread that panics poisons it.
-    pub(crate) fn put_back(&self, shard: Box<Shard>, flows_before: u64) {
+    /// Puts a shard back that had `flows_before` flows when it was taken; with `due`, packets with tickets before that were
+    /// processed. A thread that panics poisons it.
+    pub(crate) fn put_back(&self, shard: Box<Shard>, flows_before: u64, due: Option<u32>) {
         let flows = shard.table.counts().live;
         if flows != flows_before {
             // Relaxed: figures for people, which order nothing. The sum wraps around below what was added.
@@ -118,7 +141,15 @@ impl JointShards {
             let all = self.flows.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
             self.flows_peak.fetch_max(all, Ordering::Relaxed);
         }
-        self.put(shard, std::thread::panicking());
+        let is_poisoned = std::thread::panicking();
+        if let Some(tickets) = &self.tickets {
+            if is_poisoned {
+                tickets.break_off();
+            } else if let Some(due) = due {
+                tickets.done(shard.id, due);
+            }
+        }
+        self.put(shard, is_poisoned);
     }
 
     /// The most flows that were in these shards at once.
@@ -167,8 +198,20 @@ pub(crate) struct Claimant {
     pub(crate) is_first: bool,
     /// Whether it has taken all shards at the end of the run.
     pub(crate) is_heir: bool,
-    /// The shards that the lane has now, and the flows that were in each.
-    pub(crate) held: Vec<(ShardId, u64)>,
+    /// The shards that the lane has now.
+    pub(crate) held: Vec<Held>,
+    /// The lane that looks after each shard of the run when it is not about packets.
+    pub(crate) homes: Arc<[LaneId]>,
+}
+
+/// A shard that a lane has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) id: ShardId,
+    /// Flows that were in it when the lane took it.
+    pub(crate) flows: u64,
+    /// The next ticket whose packet may enter, if packets have entered with tickets.
+    pub(crate) due: Option<u32>,
 }
 
 #[cfg(all(test, shuttle))]
@@ -193,7 +236,7 @@ mod tests {
         let Taken::Shard(taken) = shards.take(ShardId(1)) else { panic!("it is free") };
         assert!(matches!(shards.take(ShardId(1)), Taken::Elsewhere));
         assert!(matches!(shards.take(ShardId(3)), Taken::Shard(_)));
-        shards.put_back(taken, 0);
+        shards.put_back(taken, 0, None);
         assert!(matches!(shards.take(ShardId(1)), Taken::Shard(_)));
     }
 
@@ -205,7 +248,7 @@ mod tests {
             let Taken::Shard(mut shard) = shards.take(ShardId(id)) else { panic!("it is free") };
             let before = shard.table.counts().live;
             change(&mut shard, &key);
-            shards.put_back(shard, before);
+            shards.put_back(shard, before, None);
         };
         let insert: fn(&mut Shard, &FlowKey) = |shard, key| {
             shard.table.insert(FlowHasher::fixed().hash(key), key, Time::ZERO).expect("room");
@@ -229,7 +272,7 @@ mod tests {
             struct Visit(Arc<JointShards>, Option<Box<Shard>>);
             impl Drop for Visit {
                 fn drop(&mut self) {
-                    self.0.put_back(self.1.take().unwrap(), 0);
+                    self.0.put_back(self.1.take().unwrap(), 0, None);
                 }
             }
             let Taken::Shard(shard) = taken.take(ShardId(0)) else { panic!("it is free") };

@@ -75,7 +75,7 @@ use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
 use self::classes::{ClassState, Measuring};
-use self::joint::JointState;
+use self::joint::{AwaitedPoll, JointState};
 use self::migration::MigrationState;
 use self::offload::OffloadState;
 use self::reception::{Reception, SortBy};
@@ -175,7 +175,11 @@ impl Lane {
         Lane {
             id: config.id,
             classes,
-            reception: Reception::new(receivers, SortBy::of(&*config.service, config.reporting)),
+            reception: Reception::new(
+                receivers,
+                SortBy::of(&*config.service, config.reporting),
+                config.takes_turns,
+            ),
             shards: config.shards,
             ownership: Ownership::new(config.id, config.owners).with_claimants(config.claimants),
             migration: MigrationState::new(shards, config.hold_capacity),
@@ -254,6 +258,7 @@ impl Lane {
         if let Some(client) = self.service.pool_client() {
             client.wake_by(notifiers[self.id.index()].clone());
         }
+        self.reception.wake_by(&notifiers);
         self.handoff.wake_by(notifiers);
     }
 
@@ -317,6 +322,12 @@ impl Lane {
         self.service.pool_client().is_some()
     }
 
+    /// Whether packets of a flow may overtake each other before they are processed: several lanes have them at once, and nothing
+    /// keeps them in order.
+    pub fn may_reorder(&self) -> bool {
+        self.shards.is_joint() && !self.shards.has_tickets()
+    }
+
     /// Whether the lane owns its shards together with other claimants of its receive queue.
     pub fn has_joint_shards(&self) -> bool {
         self.shards.is_joint()
@@ -362,6 +373,14 @@ impl Lane {
     /// Nothing stays behind but fragments that wait for the first of their datagram, packets that wait
     /// for their shard, and those for which a pool works.
     pub fn poll(&mut self, now: Time) -> PollOutcome {
+        if !self.reception.takes_turns {
+            return self.poll_all(now);
+        }
+        let awaited = AwaitedPoll(self);
+        awaited.0.poll_all(now)
+    }
+
+    fn poll_all(&mut self, now: Time) -> PollOutcome {
         // Of two workers on two cores, one clock may be some nanoseconds behind the other.
         let now = now.max(self.polled);
         self.polled = now;
@@ -381,7 +400,7 @@ impl Lane {
         let completed = self.complete();
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.tick();
-            if self.puts_off && !self.shards.is_joint() {
+            if self.puts_off {
                 self.do_work();
             }
             if self.out.has_deferred() {
@@ -542,9 +561,9 @@ impl Lane {
                 self.process_jointly();
             } else {
                 self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
-                if self.puts_off {
-                    self.do_work();
-                }
+            }
+            if self.puts_off {
+                self.do_work();
             }
             debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             if measuring.is_measured {
@@ -565,8 +584,11 @@ impl Lane {
         }
     }
 
-    /// Does what the service has put off, where all shards are this lane's.
+    /// Does what the service has put off, now that the lane has no shard that others wait for.
     fn do_work(&mut self) {
+        if self.shards.is_joint() {
+            return self.do_work_jointly();
+        }
         while self.service.work(&mut self.out) {
             self.service.settle(&mut self.shards, &mut self.out);
         }

@@ -6,6 +6,7 @@ mod cell;
 pub mod classes;
 mod crew;
 pub mod handoff;
+mod home_deadlines;
 pub mod invariant;
 mod joint_shards;
 pub mod lane;
@@ -30,6 +31,7 @@ pub use account::{LaneCounters, LaneSample};
 pub use classes::{ClassFigures, ClassLooks, Classes, FlowName, HeavyFlows, HeavyShare, SAMPLE};
 pub use crew::LaneNotifier;
 pub use handoff::handoff_bytes;
+pub use home_deadlines::HomeDeadlines;
 pub use invariant::Violation;
 pub use lane::{
     Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Placement,
@@ -46,6 +48,7 @@ pub use pool::{
     PoolConfig, PoolError, PoolQueueing, PoolReport, PoolSharing, Reply, Stepped, WithClients,
 };
 pub use queue_map::{QueueMap, QueueMapError};
+pub use rheostat_io::layer::shared_receive::Sharing;
 pub use rheostat_io::layer::trace::Step;
 pub use runtime::{
     FLOWS_AWAY, MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError,

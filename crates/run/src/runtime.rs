@@ -19,6 +19,7 @@ use rheostat_base::sync::try_lock::TryLock;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId};
 use rheostat_io::Device;
 use rheostat_io::layer::capture::{Epoch, Mirrors};
+use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::Mempool;
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
@@ -71,6 +72,10 @@ pub struct RuntimeConfig {
     /// How many lanes, which receive from one queue, own the shards of its packets together; 1 where each shard belongs to one
     /// lane. Of use for services that keep state per flow, and have no client of a pool.
     pub claimants: usize,
+    /// How lanes share the receive queues of devices, one lane at a time; `None` where each lane has queues of its own. All lanes
+    /// own all shards together then, whatever `claimants` is, and packets enter each shard in the order of their arrival. For
+    /// services that keep state per flow, and have no client of a pool.
+    pub sharing: Option<Sharing>,
     /// How many lanes, the last of the run, own no shard at the start and are offloading lanes, to each of which some others send
     /// single flows; 0 where all flows stay. Fewer than half of the lanes or half of them. The service must let flows leave
     /// ([`Service::offloads`]), or none does.
@@ -111,12 +116,18 @@ impl RuntimeConfig {
             hasher,
             reporting: LoadReporting::default(),
             claimants: 1,
+            sharing: None,
             offloading: 0,
             plans_offloading: false,
             classes: None,
             stages: None,
             hops: None,
         }
+    }
+
+    /// How many lanes own shards together.
+    pub(crate) fn claimants(&self) -> usize {
+        if self.sharing.is_some() { self.lanes } else { self.claimants }
     }
 }
 
@@ -280,7 +291,7 @@ impl Runtime {
             figures: lanes.iter().filter_map(Lane::class_figures).collect(),
             classes: config.classes.clone(),
             board: board.clone(),
-            joint_shards: if config.claimants > 1 { config.steering.shards() } else { 0 },
+            joint_shards: if config.claimants() > 1 { config.steering.shards() } else { 0 },
         };
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));

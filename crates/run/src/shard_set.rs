@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rheostat_base::ShardId;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_state::{FlowHash, FragmentConfig, FragmentTracker, PrefetchHint, Probe, Shard};
 
-use crate::joint_shards::{Claimant, JointShards, Taken};
+use crate::joint_shards::{Claimant, Held, JointShards, Taken};
 use crate::lane::PacketInfo;
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
@@ -36,8 +36,17 @@ pub enum Entry {
     Entered,
     /// Another lane has it: try again.
     Elsewhere,
-    /// A lane panicked while it had it, so that no lane may work on it.
+    /// A lane panicked while it had it, so that no lane may work on it; or before a packet that was to enter earlier.
     Poisoned,
+}
+
+/// In which order packets enter joint shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryOrder {
+    /// In none.
+    Any,
+    /// By tickets ([`ShardSet::draw`]).
+    Tickets,
 }
 
 impl ShardSet {
@@ -54,29 +63,38 @@ impl ShardSet {
         }
     }
 
-    /// The sets of `claimants` lanes that own these shards of a run of `count` together. `home` states of each shard in which of
-    /// the lanes its fragments meet.
+    /// The sets of these lanes, which own these shards of a run of `count` together. `home` states of each shard in which of the
+    /// lanes its fragments meet.
     pub(crate) fn joint(
         count: usize,
-        claimants: usize,
+        lanes: &[LaneId],
         mut shards: Vec<Box<Shard>>,
-        home: impl Fn(ShardId) -> usize,
+        home: impl Fn(ShardId) -> LaneId,
+        order: EntryOrder,
     ) -> Vec<ShardSet> {
-        let mut sets: Vec<_> = (0..claimants).map(|_| ShardSet::new(count)).collect();
+        let mut sets: Vec<_> = lanes.iter().map(|_| ShardSet::new(count)).collect();
+        let place = |home: LaneId| lanes.iter().position(|lane| *lane == home);
+        let homes: Arc<[LaneId]> = (0..count as u16).map(|id| home(ShardId(id))).collect();
         for shard in &mut shards {
             let none = FragmentTracker::new(FragmentConfig::default());
             let tracker = std::mem::replace(&mut shard.fragments, none);
-            sets[home(shard.id)].trackers.push((shard.id, tracker));
+            let home = place(homes[shard.id.index()]).expect("its home is one of the lanes");
+            sets[home].trackers.push((shard.id, tracker));
             for set in &mut sets {
                 // A shard stays where it is in memory while its box moves.
                 set.hints[shard.id.index()] = Some(shard.table.prefetch_hint());
             }
         }
-        let shards = Arc::new(JointShards::new(count, shards));
+        let shards = JointShards::new(count, shards);
+        let shards = Arc::new(match order {
+            EntryOrder::Any => shards,
+            EntryOrder::Tickets => shards.with_tickets(),
+        });
         for (number, set) in sets.iter_mut().enumerate() {
-            let (shards, is_first) = (shards.clone(), number == 0);
+            let (shards, is_first, homes) = (shards.clone(), number == 0, homes.clone());
+            let held = Vec::new();
             set.claimant =
-                Some(Box::new(Claimant { shards, is_first, is_heir: false, held: Vec::new() }));
+                Some(Box::new(Claimant { shards, is_first, is_heir: false, held, homes }));
         }
         sets
     }
@@ -144,6 +162,44 @@ impl ShardSet {
             None => Entry::Entered,
             Some(claimant) => claimant.enter(id, &mut self.shards),
         }
+    }
+
+    /// Whether packets enter joint shards in the order of tickets.
+    #[inline]
+    pub(crate) fn has_tickets(&self) -> bool {
+        self.claimant.as_deref().is_some_and(|claimant| claimant.shards.tickets().is_some())
+    }
+
+    /// Draws the ticket with which a packet of the shard enters it, after those that were drawn before. 0 where none are needed.
+    #[inline]
+    pub(crate) fn draw(&self, id: ShardId) -> u32 {
+        let tickets = self.claimant.as_deref().and_then(|claimant| claimant.shards.tickets());
+        tickets.map_or(0, |tickets| tickets.draw(id))
+    }
+
+    /// As [`ShardSet::enter`], for a packet with this ticket: [`Entry::Elsewhere`] also if the ticket is not due.
+    #[inline]
+    pub(crate) fn enter_in_order(&mut self, id: ShardId, ticket: u32) -> Entry {
+        match &mut self.claimant {
+            None => Entry::Entered,
+            Some(claimant) => claimant.enter_in_order(id, ticket, &mut self.shards),
+        }
+    }
+
+    /// Whether a packet with this ticket will never enter the shard, because a lane panicked.
+    pub(crate) fn is_given_up(&self, id: ShardId, ticket: u32) -> bool {
+        let is_never_due = |claimant: &Claimant| {
+            let tickets = claimant.shards.tickets();
+            tickets.is_some_and(|all| all.is_broken() && !all.is_due(id, ticket))
+        };
+        self.get(id).is_none() && self.claimant.as_deref().is_some_and(is_never_due)
+            || self.is_poisoned(id)
+    }
+
+    /// The lane panics, with tickets or without: no other is to wait for it.
+    pub(crate) fn break_off(&self) {
+        let tickets = self.claimant.as_deref().and_then(|claimant| claimant.shards.tickets());
+        tickets.into_iter().for_each(|tickets| tickets.break_off());
     }
 
     /// Asks for what [`ShardSet::enter`] will write.
@@ -224,6 +280,19 @@ impl ShardSet {
     /// The numbers of the shards owned, alone or together with others.
     pub fn owned(&self) -> impl Iterator<Item = ShardId> {
         (0..self.shards.len() as u16).map(ShardId).filter(|id| self.owns(*id))
+    }
+
+    /// The shards that this lane looks after when it is not about packets: those that it owns alone, and of joint ones those
+    /// whose home it is. To be entered before anything is done to them.
+    pub fn looked_after(&self) -> impl Iterator<Item = ShardId> {
+        let is_joint = self.is_joint();
+        let own = self.owned().filter(move |_| !is_joint);
+        own.chain(self.trackers.iter().map(|(id, _)| *id))
+    }
+
+    /// The lanes that look after joint shards, by shard; `None` where each shard has one owner.
+    pub fn homes(&self) -> Option<Arc<[LaneId]>> {
+        self.claimant.as_deref().map(|claimant| claimant.homes.clone())
     }
 
     /// The first owned shard from `from` on, going round; for work that visits one shard at a time, and enters it first.
@@ -307,9 +376,41 @@ impl Claimant {
         if places[id.index()].is_some() {
             return Entry::Entered;
         }
+        self.take(id, None, places)
+    }
+
+    fn enter_in_order(
+        &mut self,
+        id: ShardId,
+        ticket: u32,
+        places: &mut [Option<Box<Shard>>],
+    ) -> Entry {
+        let Some(tickets) = self.shards.tickets() else { return self.enter(id, places) };
+        let next = ticket.wrapping_add(1);
+        if places[id.index()].is_none() {
+            return match tickets.is_due(id, ticket) {
+                true => self.take(id, Some(next), places),
+                false if tickets.is_broken() => Entry::Poisoned,
+                false => Entry::Elsewhere,
+            };
+        }
+        let held = self.held.iter_mut().find(|held| held.id == id);
+        let Some(held) = held else { return Entry::Entered };
+        let is_due = match held.due {
+            Some(due) => due == ticket,
+            None => tickets.is_due(id, ticket),
+        };
+        if !is_due {
+            return Entry::Elsewhere;
+        }
+        held.due = Some(next);
+        Entry::Entered
+    }
+
+    fn take(&mut self, id: ShardId, due: Option<u32>, places: &mut [Option<Box<Shard>>]) -> Entry {
         match self.shards.take(id) {
             Taken::Shard(shard) => {
-                self.held.push((id, shard.table.counts().live));
+                self.held.push(Held { id, flows: shard.table.counts().live, due });
                 places[id.index()] = Some(shard);
                 Entry::Entered
             }
@@ -320,9 +421,9 @@ impl Claimant {
 
     #[inline(never)]
     fn leave(&mut self, places: &mut [Option<Box<Shard>>]) {
-        for (id, flows) in self.held.drain(..) {
+        for Held { id, flows, due } in self.held.drain(..) {
             if let Some(shard) = places[id.index()].take() {
-                self.shards.put_back(shard, flows);
+                self.shards.put_back(shard, flows, due);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rheostat_base::{LaneId, ShardId, Time};
-use rheostat_run::ShardSet;
+use rheostat_run::{Entry, ShardSet};
 use rheostat_tcp::{Info, State};
 
 use crate::connections::{Connections, Seen};
@@ -174,8 +174,7 @@ impl Visit {
         };
         let is_wanted = |shard: ShardId| filter.shard.is_none_or(|wanted| wanted == shard);
         let next = |shards: &mut ShardSet, from: u16| {
-            let ids = shards.iter_mut().map(|shard| shard.id);
-            ids.filter(|id| id.0 >= from && is_wanted(*id)).min()
+            shards.looked_after().filter(|id| id.0 >= from && is_wanted(*id)).min()
         };
         let mut is_done = false;
         while left > 0 {
@@ -186,6 +185,14 @@ impl Visit {
             if id.0 != self.at.0 {
                 self.at = (id.0, 0);
             }
+            match shards.enter(id) {
+                Entry::Entered => {}
+                Entry::Elsewhere => break,
+                Entry::Poisoned => {
+                    self.at = (id.0 + 1, 0);
+                    continue;
+                }
+            }
             let Some(shard) = shards.get_mut(id) else { break };
             let (_, connections) = shard.split::<Connections<S>>();
             let row = left.min(connections.places() - self.at.1.min(connections.places()));
@@ -194,6 +201,9 @@ impl Visit {
             self.at.1 += row;
             if self.at.1 >= connections.places() {
                 self.at = (id.0 + 1, 0);
+            }
+            if shards.is_joint() {
+                shards.leave();
             }
         }
         let mut guard = found.lock().unwrap_or_else(PoisonError::into_inner);

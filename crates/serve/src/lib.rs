@@ -49,7 +49,7 @@ pub use handler::{Handler, SocketEvent};
 pub use inspection::{ConnectionFilter, ConnectionList, ConnectionRecord};
 pub use rehearsal::{Ended, Rehearsal, rehearse};
 pub use rheostat_tcp::State as ConnectionState;
-pub use scheduler::{AvailableScheduler, SchedulerChoiceError};
+pub use scheduler::AvailableScheduler;
 pub use server::{MembersError, ServeError, StepMembers, TcpServer};
 pub use shared::ServeControl;
 pub use sockets::Sockets;

@@ -1,66 +1,56 @@
-//! The schedulers that services of this build run with, of all that have names.
+//! The scheduler that a service runs with.
 
 use std::fmt;
 use std::str::FromStr;
 
+use rheostat_run::Sharing;
 use rheostat_tcp::sched::{Queueing, SchedulerError, SchedulerName};
-use thiserror::Error;
 
 /// A scheduler that a service can run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvailableScheduler(SchedulerName);
-
-/// Inline schedulers that there are; of dispatchers there are all.
-const INLINE: [SchedulerName; 1] = [SchedulerName::Inline(Queueing::Dfcfs)];
-
-/// Why a service cannot run with a scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SchedulerChoiceError {
-    /// It has no such name.
-    #[error("{0}")]
-    Name(#[from] SchedulerError),
-    /// It can be named, and not run.
-    #[error("services of this build do not run with `{name}`; available: {available}")]
-    NotAvailable {
-        /// The scheduler.
-        name: SchedulerName,
-        /// Those there are.
-        available: String,
-    },
-}
 
 impl AvailableScheduler {
     /// Those that use so many cores, the default first.
     pub fn all(cores: u16) -> Vec<AvailableScheduler> {
         let default = AvailableScheduler::default();
         let others = SchedulerName::all(cores).into_iter().filter(|name| *name != default.0);
-        let others = others.filter_map(|name| name.to_string().parse().ok());
-        std::iter::once(default).chain(others).collect()
+        std::iter::once(default).chain(others.map(AvailableScheduler)).collect()
     }
 
     /// Its name.
     pub fn name(self) -> SchedulerName {
         self.0
     }
+
+    /// How lanes share receive queues, and with them connections: the setting of the run
+    /// ([`RuntimeConfig::sharing`](rheostat_run::RuntimeConfig::sharing)).
+    pub fn sharing(self) -> Option<Sharing> {
+        match self.0 {
+            SchedulerName::Inline(Queueing::Cfcfs) => Some(Sharing::CENTRAL),
+            SchedulerName::Inline(Queueing::Ws) => Some(Sharing::STEALING),
+            SchedulerName::Inline(Queueing::Dfcfs) | SchedulerName::Dispatcher(..) => None,
+        }
+    }
 }
 
 impl Default for AvailableScheduler {
     fn default() -> AvailableScheduler {
-        AvailableScheduler(INLINE[0])
+        AvailableScheduler(SchedulerName::Inline(Queueing::Dfcfs))
+    }
+}
+
+impl From<SchedulerName> for AvailableScheduler {
+    fn from(name: SchedulerName) -> AvailableScheduler {
+        AvailableScheduler(name)
     }
 }
 
 impl FromStr for AvailableScheduler {
-    type Err = SchedulerChoiceError;
+    type Err = SchedulerError;
 
-    fn from_str(text: &str) -> Result<AvailableScheduler, SchedulerChoiceError> {
-        let name = text.parse::<SchedulerName>()?;
-        if matches!(name, SchedulerName::Dispatcher(..)) || INLINE.contains(&name) {
-            return Ok(AvailableScheduler(name));
-        }
-        let mut available = INLINE.map(|name| name.to_string()).join(", ");
-        available += ", dispatcher-D:A with -cfcfs, -dfcfs or -ws";
-        Err(SchedulerChoiceError::NotAvailable { name, available })
+    fn from_str(text: &str) -> Result<AvailableScheduler, SchedulerError> {
+        text.parse().map(AvailableScheduler)
     }
 }
 
@@ -92,7 +82,7 @@ mod tests {
             let all = AvailableScheduler::all(cores).into_iter();
             all.map(|scheduler| scheduler.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!((names(1).len(), names(1)[0].as_str()), (INLINE.len(), "inline-dfcfs"));
+        assert_eq!((names(1).len(), names(1)[0].as_str()), (3, "inline-dfcfs"));
         assert_eq!(names(2)[0], "inline-dfcfs");
         for name in ["dispatcher-1:1", "dispatcher-1:1-dfcfs", "dispatcher-1:1-ws"] {
             assert!(names(2).contains(&name.to_owned()), "{name}");
@@ -101,12 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_that_is_not_available_is_answered_with_those_that_are() {
-        for name in ["inline-cfcfs", "inline-ws"] {
-            let error = name.parse::<AvailableScheduler>().unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("available: inline-dfcfs"), "{error}");
-        }
-        let unknown = "inline".parse::<AvailableScheduler>();
-        assert!(matches!(unknown, Err(SchedulerChoiceError::Name(_))));
+    fn lanes_share_queues_under_a_central_one_and_when_they_steal() {
+        let sharing = |name: &str| name.parse::<AvailableScheduler>().unwrap().sharing();
+        let found = ["inline-dfcfs", "inline-cfcfs", "inline-ws"].map(sharing);
+        assert_eq!(found, [None, Some(Sharing::CENTRAL), Some(Sharing::STEALING)]);
     }
 }

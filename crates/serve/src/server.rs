@@ -22,6 +22,7 @@ use crate::driver::Driver;
 use crate::handler::Handler;
 use crate::ports::Ports;
 use crate::readiness::Readiness;
+use crate::scheduler::AvailableScheduler;
 use crate::service::TcpService;
 use crate::shared::{ServeControl, Shared};
 use crate::times::{TimesConfig, TimesMeter};
@@ -47,6 +48,11 @@ pub enum ServeError {
     /// The address is none of this machine's.
     #[error("connections are to come from {0}, which no device has")]
     Source(IpAddr),
+    /// Events are handled while their connection is at hand, and connections opened in the shard at hand.
+    #[error(
+        "{0} is for services that answer requests: one that handles events or opens connections runs with inline-dfcfs"
+    )]
+    Scheduler(AvailableScheduler),
 }
 
 /// Why members cannot handle the requests of a service.
@@ -194,6 +200,20 @@ impl TcpServer {
         }
     }
 
+    /// Prepares the service for a scheduler. The run has to have its [`AvailableScheduler::sharing`].
+    ///
+    /// # Errors
+    /// [`ServeError::Scheduler`] when lanes are to share connections, and the service handles events or opens connections.
+    pub fn under(self, scheduler: AvailableScheduler) -> Result<TcpServer, ServeError> {
+        if scheduler.sharing().is_none() {
+            return Ok(self);
+        }
+        if !self.program.answers_requests() || self.ports.is_some() {
+            return Err(ServeError::Scheduler(scheduler));
+        }
+        Ok(self.handling_apart())
+    }
+
     /// Lets the service open connections, from ports whose answers come home to their shards: so the steering and the hasher must
     /// be those of the run. The tables of ports take 800 KB.
     ///
@@ -255,6 +275,9 @@ impl TcpServer {
 
 /// What uses the connections: the types of its parts are known here alone.
 trait Program: Send + Sync {
+    /// Whether it sees requests, which can be handled without their connections.
+    fn answers_requests(&self) -> bool;
+
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service>;
 
     fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard>;
@@ -285,6 +308,10 @@ struct Requests<A: Application> {
 struct Events<H>(Arc<H>);
 
 impl<A: Application> Program for Requests<A> {
+    fn answers_requests(&self) -> bool {
+        true
+    }
+
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let (app, shared) = (self.app.clone(), server.shared.clone());
@@ -336,6 +363,10 @@ impl<A: Application> Requests<A> {
 }
 
 impl<H: Handler> Program for Events<H> {
+    fn answers_requests(&self) -> bool {
+        false
+    }
+
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
         service_of(lane, Readiness::new(lane, self.0.clone(), server.shared.clone()), server)
     }

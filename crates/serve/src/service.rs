@@ -1,10 +1,12 @@
 //! What a lane runs for a service over TCP.
 
+mod due;
 mod errors;
 mod lifecycle;
 mod notes;
 mod opening;
 mod pace;
+mod rounds;
 
 use std::sync::Arc;
 
@@ -15,13 +17,14 @@ use rheostat_run::{AnyPoolClient, Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
 use rheostat_tcp::{Header, Segment, SendReason, TimeWaitOutcome};
 
+use self::due::Due;
 use self::lifecycle::Next;
 use self::notes::{Cause, Noted};
 use self::pace::Pace;
 use crate::connections::{Connections, Found};
 use crate::connector::Connector;
 use crate::counters::Counters;
-use crate::driver::{Driver, Surroundings};
+use crate::driver::Driver;
 use crate::egress::{Egress, Label, Outgoing};
 use crate::ends::Ends;
 use crate::inspection::Visit;
@@ -72,8 +75,12 @@ pub(crate) struct TcpService<D: Driver> {
     pace: Pace,
     /// For traces.
     noted: Noted,
-    /// Before this, no deadline of a connection in the lane's shards comes.
-    next_due: Time,
+    /// Before this, no deadline comes of a connection in the shards that the lane looks after.
+    due: Due,
+    /// These shards, while the lane goes through them.
+    round: Vec<ShardId>,
+    /// Those of them whose connections have not all noticed that the service ends; `None` before the first has been told.
+    undrained: Option<Vec<ShardId>>,
     /// Whether the connections that were idle when the service was told to end have been closed.
     has_drained: bool,
 }
@@ -98,12 +105,14 @@ impl<D: Driver> TcpService<D> {
             touched: Vec::new(),
             lane,
             visits: Vec::new(),
+            due: Due::new(lane, shared.clone()),
+            round: Vec::with_capacity(shared.shard_count()),
+            undrained: None,
             shared,
             joined: Vec::new(),
             ahead: Vec::new(),
             pace: Pace::default(),
             noted: Noted::new(),
-            next_due: Time::NEVER,
             has_drained: false,
         }
     }
@@ -276,10 +285,10 @@ impl<D: Driver> TcpService<D> {
         match next {
             Next::At(due) => {
                 connections.arm(slot, due);
-                self.next_due = self.next_due.min(due);
+                self.due.note(connections.shard(), due);
             }
             Next::Retire(stub) if self.shared.budget.enter_time_wait() => {
-                self.next_due = self.next_due.min(stub.deadline());
+                self.due.note(connections.shard(), stub.deadline());
                 connections.retire(slot, stub);
                 self.shared.budget.close();
             }
@@ -342,49 +351,8 @@ impl<D: Driver> TcpService<D> {
         most
     }
 
-    /// Lets the program do what other threads have asked for in the shards that the lane has.
-    #[cold]
-    fn answer_calls(&mut self, shards: &mut ShardSet, out: &mut Output) {
-        let now = out.now();
-        let shared = self.shared.clone();
-        self.noted.begin_without_packet(Cause::Call);
-        for shard in shards.iter_mut().filter(|shard| shared.calls.take(shard.id.index())) {
-            let (_, connections) = shard.split::<Connections<D::Stream>>();
-            let mut around = Surroundings {
-                now,
-                egress: &self.egress,
-                listeners: &mut self.listeners,
-                connector: &mut self.connector,
-                touched: &mut self.touched,
-                next_due: &mut self.next_due,
-            };
-            self.driver.called(connections, &mut around);
-            self.advance_touched(connections, out);
-        }
-    }
-
     fn is_inspected(&self) -> bool {
         !self.visits.is_empty() || self.shared.has_inspections(self.lane)
-    }
-
-    /// Shows connections to those that want to see them.
-    #[cold]
-    fn show(&mut self, shards: &mut ShardSet, now: Time) {
-        let begun = self.shared.take_inspections(self.lane);
-        self.visits.extend(begun.into_iter().map(Visit::new));
-        self.visits.retain_mut(|visit| !visit.go_on::<D::Stream>(self.lane, shards, now));
-    }
-
-    /// Lets all connections notice that the service ends.
-    #[cold]
-    fn begin_draining(&mut self, shards: &mut ShardSet, out: &mut Output) {
-        self.has_drained = true;
-        self.noted.begin_without_packet(Cause::Drain);
-        for shard in shards.iter_mut() {
-            let (_, connections) = shard.split::<Connections<D::Stream>>();
-            let live: Vec<_> = connections.live_slots().collect();
-            live.into_iter().for_each(|slot| self.advance(slot, connections, out));
-        }
     }
 }
 
@@ -394,6 +362,7 @@ impl<D: Driver> Service for TcpService<D> {
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.due.learn(shards);
         self.egress.stack.refresh(out);
         self.look_ahead(batch.found(), shards);
         self.pace.begin(out);
@@ -465,13 +434,15 @@ impl<D: Driver> Service for TcpService<D> {
     fn shard_arrived(&mut self, shard: &mut Shard) {
         let (_, connections) = shard.split::<Connections<D::Stream>>();
         self.counters.moved_connections.add(connections.live() as u64);
-        self.next_due = self.next_due.min(connections.next_deadline());
+        self.due.note(connections.shard(), connections.next_deadline());
         // There may be some that have not noticed yet.
         self.has_drained = false;
+        self.undrained = None;
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
+        self.due.learn(shards);
         out.set_now(now);
         self.noted.begin_without_packet(Cause::Timer);
         if self.egress.stack.next_deadline() <= now {
@@ -486,19 +457,9 @@ impl<D: Driver> Service for TcpService<D> {
         if self.shared.calls.any() {
             self.answer_calls(shards, out);
         }
-        if self.next_due > now {
-            return;
+        if self.due.next() <= now {
+            self.expire(shards, out, now);
         }
-        let (mut left, mut next_due) = (ROW, Time::NEVER);
-        self.next_due = Time::NEVER;
-        for shard in shards.iter_mut() {
-            let (_, connections) = shard.split::<Connections<D::Stream>>();
-            if connections.next_deadline() <= now {
-                left -= self.tick_shard(connections, left, out);
-            }
-            next_due = next_due.min(connections.next_deadline());
-        }
-        self.next_due = next_due;
     }
 
     fn next_deadline(&self) -> Option<Time> {
@@ -508,13 +469,14 @@ impl<D: Driver> Service for TcpService<D> {
         {
             return Some(Time::ZERO);
         }
-        Some(self.next_due.min(self.egress.stack.next_deadline()))
+        Some(self.due.next().min(self.egress.stack.next_deadline()))
     }
 
     /// Resets what is left, so that no peer waits for an answer.
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
         out.set_now(now);
+        self.due.learn(shards);
         self.noted.begin_without_packet(Cause::End);
         self.counters.unanswered.add(self.driver.unanswered());
         for shard in shards.iter_mut() {
@@ -537,6 +499,6 @@ impl<D: Driver> Service for TcpService<D> {
 
 impl<D: Driver> std::fmt::Debug for TcpService<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TcpService").field("next_due", &self.next_due).finish_non_exhaustive()
+        f.debug_struct("TcpService").field("next_due", &self.due.next()).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheostat_base::sync::calls::Calls;
 use rheostat_base::{LaneId, ShardId};
-use rheostat_run::LaneNotifier;
+use rheostat_run::{HomeDeadlines, LaneNotifier};
 use rheostat_tcp::{InitialNumbers, MemoryBudget};
 
 use crate::budget::Budget;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) times: OnceLock<(Vec<Arc<Mutex<TimesRecord>>>, usize)>,
     /// Shards for which another thread has something to be done.
     pub(crate) calls: Calls,
+    /// Deadlines in shards that lanes own together.
+    pub(crate) deadlines: HomeDeadlines,
 }
 
 /// Inspections that a lane has not begun.
@@ -63,6 +65,7 @@ impl Shared {
             notifiers: OnceLock::new(),
             times: OnceLock::new(),
             calls: Calls::new(SHARDS),
+            deadlines: HomeDeadlines::new(lanes, SHARDS),
         }
     }
 
@@ -102,6 +105,22 @@ impl Shared {
         self.notifiers.get().into_iter().flatten().for_each(LaneNotifier::wake);
     }
 
+    /// How many lanes there are.
+    pub(crate) fn lanes(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// How many shards there are; none before they are made.
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Wakes a lane, if it sleeps.
+    pub(crate) fn wake_lane(&self, lane: LaneId) {
+        let notifiers = self.notifiers.get().into_iter().flatten();
+        notifiers.skip(lane.index()).take(1).for_each(LaneNotifier::wake);
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -133,7 +152,7 @@ impl ServeControl {
 
     /// How many shards there are; none before they are made.
     pub fn shards(&self) -> usize {
-        self.0.shards.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.shard_count()
     }
 
     /// Lists connections, `most` of them at most. Each lane looks at 256 places between packets; those that have not answered

@@ -12,7 +12,7 @@ use rheostat_tcp::State;
 use crate::rig::{Client, Plan, Rig};
 
 /// Asks in a thread of its own, while the lanes go on.
-fn list(
+pub(crate) fn list(
     rig: &mut Rig,
     clients: &mut [Client],
     filter: ConnectionFilter,

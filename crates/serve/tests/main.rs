@@ -14,6 +14,7 @@ mod paths;
 mod relaying;
 mod resp;
 mod rig;
+mod sharing;
 mod sockets;
 mod times;
 mod tracing;

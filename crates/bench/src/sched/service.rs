@@ -13,7 +13,8 @@ use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Pool, Runtime, RuntimeConfig};
 use rheostat_serve::work::{Operations, Work, WorkConfig};
 use rheostat_serve::{
-    Application, ListenerConfig, RequestTimes, ServeConfig, ServeControl, TcpServer, TimesConfig,
+    Application, AvailableScheduler, ListenerConfig, RequestTimes, ServeConfig, ServeControl,
+    TcpServer, TimesConfig,
 };
 use rheostat_state::{FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -116,6 +117,8 @@ impl RunningService {
             let times = TimesConfig::new(Arc::new(clock.clone()));
             server = server.timing(TimesConfig { has_arrivals: true, ..times });
         }
+        let named = AvailableScheduler::from(scheduler.name());
+        let server = server.under(named)?;
         let members = members::members(scheduler, outstanding, &cores);
         let pool_of_members = members.map(|members| server.start_members(&members)).transpose()?;
         let hasher = FlowHasher::fixed();
@@ -123,6 +126,7 @@ impl RunningService {
         let runtime_config = RuntimeConfig {
             workers: cores[..lanes].iter().copied().map(Some).collect(),
             handoff_capacity: 1_024,
+            sharing: named.sharing(),
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let devices: Vec<Box<dyn Device>> = vec![Box::new(clients.clone())];

@@ -199,7 +199,7 @@ mod tests {
         assert!(work("--work root").contains("strided"));
         assert!(work("--service bimodal").contains("bimodal-1"));
         assert!(work("--buffer 0%").contains("80%"));
-        assert!(work("--scheduler inline-ws").contains("inline-dfcfs"));
+        assert!(work("--scheduler inline").contains("inline-dfcfs"));
         assert!(work("--scheduler dispatcher-2:3").contains("dispatcher-2:3"));
         assert!(work("--outstanding 2").contains("scheduler = \"dispatcher-1:1\""));
         let relay = "relay --to 192.0.2.7:22 --scheduler dispatcher-1:1";
@@ -212,6 +212,10 @@ mod tests {
             (serve.scheduler.to_string(), serve.outstanding),
             ("dispatcher-2:6".to_owned(), Outstanding::TWO)
         );
+        assert!(work("--scheduler inline-ws --policy rsspp").contains("share them"));
+        let relay = read(&format!("relay --to 192.0.2.7:22 --scheduler inline-cfcfs {address}"));
+        assert!(relay.unwrap_err().contains("does not run with `inline-cfcfs`"));
+        assert!(read(&format!("echo --scheduler inline-ws {address}")).is_ok());
         assert!(work("--place cores").contains("idle-siblings"));
         assert!(work("--hash-key none").contains("microsoft"));
         assert!(read("work --port 7").unwrap_err().contains("--device"));

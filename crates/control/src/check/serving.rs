@@ -27,6 +27,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     memory(serve, findings);
     workers(config, findings);
     policy(config, findings);
+    scheduler(config, serve, findings);
 }
 
 fn device(config: &Config, findings: &mut Findings) {
@@ -185,4 +186,26 @@ fn policy(config: &Config, findings: &mut Findings) {
     let finding =
         Finding::mistake(key, message).at(place, "").at(findings.place("serve"), "the service");
     findings.push(finding.help(format!("write {}", one_of(POLICIES.into_iter()))));
+}
+
+/// What a scheduler under which lanes share connections does not go with.
+fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
+    let (name, policy) = (serve.scheduler, config.balance.policy);
+    if name.sharing().is_none() {
+        return;
+    }
+    let place = findings.place("serve.scheduler");
+    if matches!(serve.service, ServiceConfig::Relay { .. }) {
+        let message = format!("a relay opens connections, and does not run with `{name}`");
+        let finding = Finding::mistake("serve.scheduler", message).at(place.clone(), "");
+        findings.push(finding.help("write `scheduler = \"inline-dfcfs\"`, or remove it"));
+    }
+    if POLICIES.contains(&policy) && !config.balance.is_static() {
+        let message =
+            format!("policy `{policy}` moves shards, and `{name}` has all lanes share them");
+        let moving = findings.place("balance.policy");
+        let key = if moving.is_some() { "balance.policy" } else { "--policy" };
+        let finding = Finding::mistake(key, message).at(moving, "").at(place, "the scheduler");
+        findings.push(finding.help("write `policy = \"rss\"`, or `scheduler = \"inline-dfcfs\"`"));
+    }
 }

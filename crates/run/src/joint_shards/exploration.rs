@@ -1,11 +1,11 @@
 //! Three claimants that take two shards in turns, under many schedules: each has a shard alone, and all come to an end.
 
-use rheostat_base::ShardId;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_testkit::runtime::shard;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 
-use crate::shard_set::{Entry, ShardSet};
+use crate::shard_set::{Entry, EntryOrder, ShardSet};
 
 const SCHEDULES: usize = 2_000;
 const LANES: usize = 3;
@@ -36,7 +36,9 @@ fn visit_both(set: &mut ShardSet) {
 fn run(scheduler: impl Scheduler + 'static) {
     let model = || {
         let shards = [0, 1].map(|id| shard(ShardId(id), 8, 0_u64));
-        let sets = ShardSet::joint(2, LANES, shards.into(), |id| id.index());
+        let lanes = [0, 1, 2].map(LaneId);
+        let home = |id: ShardId| lanes[id.index()];
+        let sets = ShardSet::joint(2, &lanes, shards.into(), home, EntryOrder::Any);
         let lanes: Vec<_> = sets
             .into_iter()
             .map(|mut set| {

@@ -3,6 +3,9 @@
 //! The lane takes the shards of a batch that are free, all before it works on any, so that the stages of the batch are those of
 //! lanes that own their shards alone; then it gives them back, and goes on with the packets of the others. While other lanes
 //! have all that are left, it spins for a moment and then yields the processor, which the lane that has them may need.
+//!
+//! Where packets enter shards in the order of tickets, a packet whose ticket is not due waits as one whose shard another lane has.
+//! What was sent leaves before the shards are given back: the next lane may send on the same connection, through another queue.
 
 use std::ops::{Deref, DerefMut};
 
@@ -44,6 +47,23 @@ pub(super) struct JointState {
     pub(super) waiting: Batch,
     /// These shards, while a batch is looked through.
     elsewhere: Vec<ShardId>,
+    /// Whether the packets of the batch have their tickets.
+    has_drawn: bool,
+    /// Does without the order of tickets, to show that somebody notices.
+    #[cfg(test)]
+    pub(super) is_sabotaged: bool,
+}
+
+/// A poll of a lane for which others may wait. If it panics, they do not wait any longer.
+pub(super) struct AwaitedPoll<'a>(pub(super) &'a mut Lane);
+
+impl Drop for AwaitedPoll<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.reception.receivers.iter_mut().for_each(|queue| queue.release());
+            self.0.shards.break_off();
+        }
+    }
 }
 
 impl Lane {
@@ -51,8 +71,12 @@ impl Lane {
     #[inline(never)]
     pub(super) fn process_jointly(&mut self) {
         let mut misses = 0;
+        let has_tickets = self.shards.has_tickets();
+        if has_tickets && !std::mem::take(&mut self.joint.has_drawn) {
+            self.draw_tickets();
+        }
         while !self.batch.is_empty() {
-            self.enter_shards();
+            self.enter_shards(has_tickets);
             if self.batch.is_empty() {
                 pause(misses);
                 misses += 1;
@@ -61,17 +85,45 @@ impl Lane {
                 self.counters.shard_visits.add(self.shards.held() as u64);
                 let mut shards = Visit(&mut self.shards);
                 self.service.process(&mut self.batch, &mut shards, &mut self.out);
+                if has_tickets {
+                    self.out.flush();
+                }
                 debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             }
             std::mem::swap(&mut self.batch, &mut self.joint.waiting);
         }
     }
 
+    /// Draws a ticket for each packet of the batch, in order.
+    fn draw_tickets(&mut self) {
+        let Lane { batch, shards, .. } = self;
+        for info in batch.parts().1 {
+            info.set_ticket(shards.draw(info.shard));
+        }
+    }
+
+    /// The packets received have been told apart: gives them their tickets, and lets other lanes receive.
+    pub(super) fn end_reception(&mut self, device: usize) {
+        if self.shards.has_tickets() {
+            self.draw_tickets();
+            self.joint.has_drawn = !self.batch.is_empty();
+        }
+        let queue = &mut self.reception.receivers[device];
+        let left = queue.left_for_others();
+        queue.release();
+        if left > 0 {
+            self.reception.wake_others(self.id, left);
+        }
+    }
+
     /// Takes the shards of the batch that are free. Packets of others are moved to those that wait, so that packets of a shard stay
     /// in their order.
-    fn enter_shards(&mut self) {
-        let Lane { batch, joint: JointState { waiting, elsewhere }, shards, counters, out, .. } =
-            self;
+    fn enter_shards(&mut self, has_tickets: bool) {
+        #[cfg(test)]
+        let has_tickets = has_tickets && !self.joint.is_sabotaged;
+        let Lane {
+            batch, joint: JointState { waiting, elsewhere, .. }, shards, counters, out, ..
+        } = self;
         debug_assert!(waiting.is_empty(), "they are the batch");
         batch.iter().for_each(|info| shards.prefetch_entry(info.shard));
         elsewhere.clear();
@@ -80,7 +132,10 @@ impl Lane {
             if elsewhere.contains(&info.shard) {
                 return false;
             }
-            let entry = shards.enter(info.shard);
+            let entry = match has_tickets {
+                true => shards.enter_in_order(info.shard, info.ticket()),
+                false => shards.enter(info.shard),
+            };
             is_poisoned |= entry == Entry::Poisoned;
             if entry == Entry::Entered {
                 return true;
@@ -93,12 +148,52 @@ impl Lane {
             // A run ends in which this happens.
             let others = waiting.drain().map(|(packet, &info)| HandoffPacket { packet, info });
             for placed in others.collect::<Vec<_>>() {
-                match shards.is_poisoned(placed.info.shard) {
+                match shards.is_given_up(placed.info.shard, placed.info.ticket()) {
                     true => out.drop(placed.packet, DropReason::HandlerPanic),
                     false => waiting.push(placed),
                 }
             }
         }
+    }
+
+    /// Does what the service has put off, while other lanes may have the shards: what comes of it enters its shard as soon as that is
+    /// free. While it is not, the lane tries for a moment, and then goes on with other work.
+    #[inline(never)]
+    pub(super) fn do_work_jointly(&mut self) {
+        let mut misses = 0;
+        loop {
+            let works = self.service.work(&mut self.out);
+            let mut tries = 0;
+            while !self.settle_jointly() && tries < SPINS {
+                pause(tries);
+                tries += 1;
+            }
+            misses = if works { 0 } else { misses + 1 };
+            match self.service.unsettled() {
+                None if !works => return,
+                Some(_) if !works => pause(misses),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes what has come of work into its shard, if that is free. Returns whether nothing is left.
+    fn settle_jointly(&mut self) -> bool {
+        while let Some(id) = self.service.unsettled() {
+            match self.shards.enter(id) {
+                Entry::Entered => {
+                    let mut shards = Visit(&mut self.shards);
+                    self.service.settle(&mut shards, &mut self.out);
+                    self.out.flush();
+                }
+                Entry::Elsewhere => {
+                    self.counters.shard_retries.increment();
+                    return false;
+                }
+                Entry::Poisoned => self.service.abandon(),
+            }
+        }
+        true
     }
 
     /// Has the service do what timers ask for.
@@ -132,3 +227,10 @@ fn pause(misses: u32) {
         false => thread::yield_now(),
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod exploration;
+#[cfg(all(test, not(loom)))]
+mod fixture;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -43,7 +43,8 @@ pub struct PacketInfo {
     traits: Traits,
     /// The other words of a key of IPv6. Of other packets, whatever stood here before.
     rest: [u64; 3],
-    /// The bits of the number of the packet's flow, if that is away. Of other packets, whatever stood here before.
+    /// The bits of the number of the packet's flow, if that is away. Of a packet of a joint shard, its ticket. Of others,
+    /// whatever stood here before.
     number: u32,
     /// When its home published it, if hops are timed. Of other packets, whatever stood here before.
     published: Cycles,
@@ -296,6 +297,18 @@ impl PacketInfo {
     #[inline]
     pub fn offloaded(&self) -> Option<FlowNumber> {
         (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
+    }
+
+    /// With which ticket the packet enters its joint shard. None of its flows is away.
+    #[inline]
+    pub(crate) fn ticket(&self) -> u32 {
+        self.number
+    }
+
+    /// Notes with which ticket it enters.
+    #[inline]
+    pub(crate) fn set_ticket(&mut self, ticket: u32) {
+        self.number = ticket;
     }
 
     /// Notes that the packet's flow is away, or that it is not.

@@ -1,6 +1,6 @@
 //! What a lane receives from its devices, on its way to the service.
 
-use rheostat_base::{DeviceId, DropReason, Time};
+use rheostat_base::{DeviceId, DropReason, LaneId, Time};
 use rheostat_io::RxQueue;
 use rheostat_packet::Burst;
 
@@ -8,6 +8,7 @@ use super::batch::Spare;
 use super::classify::{Classifier, Owned};
 use super::mirror::note_place;
 use super::{HandoffPacket, Lane, PacketKind, Place, Places};
+use crate::crew::LaneNotifier;
 use crate::load::LoadReporting;
 use crate::service::Service;
 use crate::stages::BurstStage;
@@ -41,18 +42,44 @@ pub(super) struct Reception {
     pub(super) received_by: Vec<u64>,
     /// Whether other lanes receive from the same queues.
     pub(super) shares_queues: bool,
+    /// Whether other lanes are kept from receiving until the lane has told packets apart.
+    pub(super) takes_turns: bool,
+    /// What wakes lanes, in their order, where they take turns.
+    notifiers: Vec<LaneNotifier>,
     pub(super) sort_by: SortBy,
     pub(super) burst: Burst,
 }
 
 impl Reception {
-    pub(super) fn new(receivers: Vec<Box<dyn RxQueue>>, sort_by: SortBy) -> Reception {
+    pub(super) fn new(
+        receivers: Vec<Box<dyn RxQueue>>,
+        sort_by: SortBy,
+        takes_turns: bool,
+    ) -> Reception {
         Reception {
             received_by: vec![0; receivers.len()],
             shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
             receivers,
+            takes_turns,
+            notifiers: Vec::new(),
             sort_by,
             burst: Burst::new(),
+        }
+    }
+
+    /// Lets the lane wake others, where lanes take turns.
+    pub(super) fn wake_by(&mut self, notifiers: &[LaneNotifier]) {
+        if self.takes_turns {
+            self.notifiers = notifiers.to_vec();
+        }
+    }
+
+    /// Wakes lanes that sleep, so many at most, beginning with the one behind `own`: packets wait for them.
+    #[cold]
+    pub(super) fn wake_others(&self, own: LaneId, count: usize) {
+        let lanes = self.notifiers.len();
+        for step in 1..=count.min(lanes.saturating_sub(1)) {
+            self.notifiers[(own.index() + step) % lanes].wake();
         }
     }
 }
@@ -85,6 +112,9 @@ impl Lane {
                 SortBy::Flows => self.admit_flows(device, now),
                 SortBy::Shards => self.admit_shards(device, now),
                 SortBy::Nothing => self.admit_all(now),
+            }
+            if self.reception.takes_turns {
+                self.end_reception(device.index());
             }
             self.out.end_stage(BurstStage::Classify);
             self.pick_flow();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, QueueId, ShardId};
-use rheostat_io::{Device, ReplayBarrier};
+use rheostat_io::layer::shared_receive::share_receive;
+use rheostat_io::{Device, QueuePair, ReplayBarrier};
 use rheostat_packet::PoolCache;
 use rheostat_state::Shard;
 
@@ -12,7 +13,7 @@ use crate::account::received_and_done;
 use crate::handoff::Handoff;
 use crate::lane::{Lane, LaneConfig, Unusual};
 use crate::service::Service;
-use crate::shard_set::ShardSet;
+use crate::shard_set::{EntryOrder, ShardSet};
 
 /// Flows of each lane that are away at a time at most.
 pub const FLOWS_AWAY: usize = 512;
@@ -53,14 +54,14 @@ pub(super) fn build_replaying(
         return Err(StartError::Shards { given: made.len(), placed: shards });
     }
     let leaves = config.offloading > 0 || config.plans_offloading;
-    if config.offloading > config.lanes / 2 || (leaves && config.claimants > 1) {
+    if config.offloading > config.lanes / 2 || (leaves && config.claimants() > 1) {
         return Err(StartError::Offloading { offloading: config.offloading, lanes: config.lanes });
     }
     let working = config.lanes - config.offloading;
     let owners: Vec<_> = (0..shards).map(|shard| LaneId((shard % working) as u16)).collect();
     let mut queues: Vec<Vec<_>> = (0..config.lanes).map(|_| Vec::new()).collect();
     for device in devices.iter_mut() {
-        let pairs = device.queues();
+        let mut pairs = device.queues();
         if pairs.len() != config.lanes {
             let (queues, lanes) = (pairs.len(), config.lanes);
             return Err(StartError::Queues { device: device.name().into(), queues, lanes });
@@ -73,6 +74,12 @@ pub(super) fn build_replaying(
             table
                 .rewrite(&entries)
                 .map_err(|error| StartError::Table { device: device.name().into(), error })?;
+        }
+        if let Some(sharing) = config.sharing {
+            let (rx, tx): (Vec<_>, Vec<_>) =
+                pairs.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
+            let rx = share_receive(rx, sharing);
+            pairs = rx.into_iter().zip(tx).map(|(rx, tx)| QueuePair { rx, tx }).collect();
         }
         for (queue, pair) in (0..).map(QueueId).zip(pairs) {
             queues[config.queues.lane_of(queue).index()].push(pair);
@@ -94,6 +101,7 @@ pub(super) fn build_replaying(
                 shards,
                 owners: owners.clone(),
                 claimants: groups.claimants(id),
+                takes_turns: config.sharing.is_some(),
                 steering: config.steering.clone(),
                 hasher: config.hasher,
                 handoff,
@@ -114,12 +122,12 @@ pub(super) fn build_replaying(
             lane
         })
         .collect();
-    if config.claimants > 1 && lanes.iter_mut().any(Lane::has_pool_client) {
+    if config.claimants() > 1 && lanes.iter_mut().any(Lane::has_pool_client) {
         return Err(StartError::PoolClient);
     }
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
     let barrier = ReplayBarrier::new(move || received_and_done(&counters));
-    let barrier = Arc::new(if config.claimants > 1 { barrier.one_by_one() } else { barrier });
+    let barrier = Arc::new(if config.claimants() > 1 { barrier.one_by_one() } else { barrier });
     for device in devices {
         device.replay_by(barrier.clone());
     }
@@ -132,16 +140,22 @@ struct Groups {
     claimants: usize,
     /// The lanes, group by group.
     lanes: Vec<LaneId>,
+    /// In which order packets enter the shards.
+    order: EntryOrder,
 }
 
 impl Groups {
     fn of(config: &RuntimeConfig) -> Result<Groups, StartError> {
-        let (lanes, claimants) = (config.lanes, config.claimants);
+        let (lanes, claimants) = (config.lanes, config.claimants());
         if claimants == 0 || !lanes.is_multiple_of(claimants) {
             return Err(StartError::Claimants { lanes, claimants });
         }
         let lane_of = |queue| config.queues.lane_of(QueueId(queue as u16));
-        Ok(Groups { claimants, lanes: (0..lanes).map(lane_of).collect() })
+        let order = match config.sharing {
+            Some(_) => EntryOrder::Tickets,
+            None => EntryOrder::Any,
+        };
+        Ok(Groups { claimants, lanes: (0..lanes).map(lane_of).collect(), order })
     }
 
     /// The lanes that own shards together with this one, itself included; none if each owns its own.
@@ -162,10 +176,9 @@ impl Groups {
                 mine.into_iter().for_each(|shard| sets[lane.index()].install(shard));
                 continue;
             }
-            let place =
-                |shard: ShardId| group.iter().position(|lane| *lane == owners[shard.index()]);
-            let home = |shard| place(shard).expect("its owner is in the group");
-            for (lane, set) in group.iter().zip(ShardSet::joint(count, group.len(), mine, home)) {
+            let home = |shard: ShardId| owners[shard.index()];
+            let joint = ShardSet::joint(count, group, mine, home, self.order);
+            for (lane, set) in group.iter().zip(joint) {
                 sets[lane.index()] = set;
             }
         }

@@ -66,7 +66,7 @@ pub fn remains(lanes: &[Lane], devices: &[DeviceCounters], shards: usize) -> Rem
         devices: devices.to_vec(),
         owners,
         flows_live,
-        has_joint_shards: lanes.iter().any(Lane::has_joint_shards),
+        may_reorder: lanes.iter().any(Lane::may_reorder),
         ..Remains::default()
     }
 }

@@ -58,7 +58,7 @@ impl<D: Driver> TcpService<D> {
                 listeners: &mut self.listeners,
                 connector: &mut self.connector,
                 touched: &mut self.touched,
-                next_due: &mut self.next_due,
+                next_due: self.due.own(),
             };
             let turn = self.driver.advance(slot, connections, &mut around);
             if let Some(before) = work {

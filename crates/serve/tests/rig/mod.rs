@@ -15,7 +15,7 @@ use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig};
+use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig, Sharing};
 use rheostat_serve::{
     Application, Handler, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError,
     TcpServer, TimesConfig,
@@ -63,6 +63,21 @@ pub(crate) struct Rig {
     pub(crate) mirrors: Arc<Mirrors>,
     clock: Arc<VirtualClock>,
     members: Option<RunningMembers>,
+    /// Which lane is polled next, where lanes share queues.
+    turns: Option<Turns>,
+}
+
+/// A sequence of lanes, by a seed.
+struct Turns(u64);
+
+impl Turns {
+    fn next(&mut self, lanes: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as usize % lanes
+    }
 }
 
 /// What a rig is made of besides.
@@ -81,7 +96,10 @@ pub(crate) struct Plan {
     pub(crate) times: Option<TimesConfig>,
     /// Who handles requests in place of the lanes.
     pub(crate) members: Option<Members>,
-    /// What the network does to packets.
+    /// How lanes share receive queues, if they do. Then a seed decides which of them is polled next.
+    pub(crate) sharing: Option<Sharing>,
+    pub(crate) seed: u64,
+    /// What the network before the device does to packets.
     pub(crate) faults: Option<ImpairConfig>,
 }
 
@@ -100,13 +118,25 @@ impl Default for Plan {
             apart: false,
             times: None,
             members: None,
+            sharing: None,
+            seed: 1,
             faults: None,
         }
     }
 }
 
-/// Tests with requests that are handled in the turn of their connection, with requests that are handled apart, and with those
-/// that members of a pool handle, however they wait.
+/// Lanes of a central queue, as under `inline-cfcfs`.
+pub(crate) fn central() -> Plan {
+    Plan { apart: true, sharing: Some(Sharing::CENTRAL), ..Plan::default() }
+}
+
+/// Lanes that steal, as under `inline-ws`.
+pub(crate) fn stealing() -> Plan {
+    Plan { apart: true, sharing: Some(Sharing::STEALING), ..Plan::default() }
+}
+
+/// Tests with requests that are handled in the turn of their connection, with requests that are handled apart, with those that
+/// members of a pool handle, however they wait, and with lanes that share connections.
 pub(crate) fn each_way(test: impl Fn(&dyn Fn() -> Plan)) {
     test(&Plan::default);
     test(&|| Plan { apart: true, ..Plan::default() });
@@ -114,6 +144,8 @@ pub(crate) fn each_way(test: impl Fn(&dyn Fn() -> Plan)) {
         let members = Members { queueing, ..Members::default() };
         test(&|| Plan { members: Some(members), ..Plan::default() });
     }
+    test(&central);
+    test(&stealing);
 }
 
 impl Rig {
@@ -150,6 +182,7 @@ impl Rig {
         ) -> Result<TcpServer, ServeError>,
     ) -> Rig {
         let Plan { lanes, limits, listener, vlan, mtu, policy, around, members, faults, .. } = plan;
+        let (sharing, seed) = (plan.sharing, plan.seed);
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() });
         let pool = pool.expect("memory");
         let orientations = vec![Orientation::Inside];
@@ -170,7 +203,8 @@ impl Rig {
         let server = make(listener, limits, network, lanes, steering.clone(), hasher);
         let server = server.expect("a service");
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default()).expect("memory");
-        let config = RuntimeConfig::new(lanes, pool.clone(), steering, hasher);
+        let config =
+            RuntimeConfig { sharing, ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher) };
         let [near, far] = cable();
         let clock = Arc::new(VirtualClock::new());
         let device = around.device(far.open("cable", lanes as u16));
@@ -212,6 +246,7 @@ impl Rig {
             mirrors,
             clock,
             members,
+            turns: sharing.map(|_| Turns(seed)),
         }
     }
 
@@ -274,7 +309,23 @@ impl Rig {
         self.peers = peers;
     }
 
+    /// Polls lanes that share queues in an order by the seed, until each has found nothing twice.
+    fn poll_in_turns(&mut self) {
+        let (now, Some(turns)) = (self.now, &mut self.turns) else { return };
+        let mut idle = vec![0; self.lanes.len()];
+        while idle.iter().any(|polls| *polls < 2) {
+            let lane = turns.next(idle.len());
+            match self.lanes[lane].poll(now).packets {
+                0 => idle[lane] += 1,
+                _ => idle.fill(0),
+            }
+        }
+    }
+
     fn poll(&mut self) {
+        if self.turns.is_some() {
+            return self.poll_in_turns();
+        }
         let now = self.now;
         for _ in 0..3 {
             self.migrator.step(now);
@@ -315,6 +366,16 @@ impl Rig {
         let from = self.migrator.owners()[shard.index()];
         let may = from != to && !self.migrator.is_moving(shard);
         may && self.migrator.start(&[Move { shard, from, to }], self.now).is_ok()
+    }
+
+    /// Takes a lane out, to be polled on a thread of its own.
+    pub(crate) fn take_lane(&mut self, place: usize) -> Lane {
+        self.lanes.remove(place)
+    }
+
+    /// Puts a lane back.
+    pub(crate) fn put_lane(&mut self, place: usize, lane: Lane) {
+        self.lanes.insert(place, lane);
     }
 
     /// The lanes' counters together.

@@ -20,6 +20,8 @@ pub(super) struct XdpRx {
     rings: Vec<RxRing>,
     /// Which ring is asked first next time.
     turn: usize,
+    /// Whether other lanes receive from the queue, too, and so keep off the transmit queue of this one.
+    leaves_transmit: bool,
     lane: ReceivingLane,
 }
 
@@ -41,7 +43,12 @@ impl XdpRx {
             owed: 0,
             assembly: Assembly::default(),
         };
-        XdpRx { rings: rings.into_iter().map(ring).collect(), turn: 0, lane }
+        XdpRx {
+            rings: rings.into_iter().map(ring).collect(),
+            turn: 0,
+            leaves_transmit: false,
+            lane,
+        }
     }
 
     /// Takes packets from the ring of hardware queue `queue` until `burst` is full or it is empty.
@@ -99,8 +106,14 @@ impl RxQueue for XdpRx {
             self.refill(queue, count == 0, pool);
             self.lane.reap(queue, count == 0, pool);
         }
-        self.lane.come_by(now);
+        if !self.leaves_transmit {
+            self.lane.come_by(now);
+        }
         count
+    }
+
+    fn leave_transmit(&mut self) {
+        self.leaves_transmit = true;
     }
 
     fn backlog(&self) -> usize {

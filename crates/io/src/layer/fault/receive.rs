@@ -157,6 +157,18 @@ impl RxQueue for FaultyRx {
         due
     }
 
+    fn release(&mut self) {
+        self.inner.release();
+    }
+
+    fn left_for_others(&self) -> usize {
+        self.inner.left_for_others()
+    }
+
+    fn leave_transmit(&mut self) {
+        self.inner.leave_transmit();
+    }
+
     fn backlog(&self) -> usize {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }

@@ -47,6 +47,7 @@ impl Exchange {
             generation: 0,
             claimed_before: 0,
             bound: None,
+            leaves_transmit: false,
             exchange: exchange.clone(),
         };
         let tx = ReopenableTx { exchange: exchange.clone(), left: Vec::new() };
@@ -100,6 +101,8 @@ struct ReopenableRx {
     claimed_before: u64,
     /// Below what claims have to stay.
     bound: Option<ClaimBound>,
+    /// Whether other lanes receive from the queue.
+    leaves_transmit: bool,
     exchange: Arc<Exchange>,
 }
 
@@ -133,6 +136,9 @@ impl ReopenableRx {
         self.generation += 1;
         drop(state);
         self.bound_inner();
+        if self.leaves_transmit {
+            self.inner.leave_transmit();
+        }
     }
 }
 
@@ -157,6 +163,19 @@ impl RxQueue for ReopenableRx {
             self.exchange(pool);
         }
         count
+    }
+
+    fn release(&mut self) {
+        self.inner.release();
+    }
+
+    fn left_for_others(&self) -> usize {
+        self.inner.left_for_others()
+    }
+
+    fn leave_transmit(&mut self) {
+        self.leaves_transmit = true;
+        self.inner.leave_transmit();
     }
 
     fn backlog(&self) -> usize {

@@ -67,10 +67,19 @@ pub(in crate::lane) struct Queue {
     pub(in crate::lane) hash: u32,
     /// What the device says that its hash covers.
     kind: Option<HashKind>,
+    /// Which of many flows its packets are of.
+    flow: u16,
 }
 
-fn flow() -> Vec<u8> {
-    let udp = Transport::Udp { ports: (1_000, 53) };
+impl Queue {
+    /// A queue of packets of this flow, of whose hash the device says nothing.
+    pub(in crate::lane) fn of_flow(flow: u16) -> Queue {
+        Queue { flow, kind: Some(HashKind::None), ..Queue::default() }
+    }
+}
+
+fn flow(number: u16) -> Vec<u8> {
+    let udp = Transport::Udp { ports: (1_000 + number, 53) };
     FrameBuilder::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), udp, Payload::Pattern(8))
         .to_vec()
 }
@@ -80,7 +89,7 @@ impl RxQueue for Queue {
         let mut stamps = self.stamps.lock().unwrap();
         let count = stamps.len().min(burst.remaining_capacity());
         for stamp in stamps.drain(..count) {
-            let mut packet = pool.alloc_from(&flow()).unwrap();
+            let mut packet = pool.alloc_from(&flow(self.flow)).unwrap();
             packet.set_stamp(self.stamp_now().unwrap_or(stamp));
             packet.set_link(LinkType::Raw);
             packet.set_hash(self.hash, self.kind.unwrap_or(HashKind::Ports));
@@ -154,7 +163,7 @@ impl Fixture {
         let steering = Arc::new(steering);
         // What a device would say, and where it belongs.
         let mut cache = PoolCache::new(pool.clone());
-        let mut packet = cache.alloc_from(&flow()).unwrap();
+        let mut packet = cache.alloc_from(&flow(0)).unwrap();
         packet.set_link(LinkType::Raw);
         let (names, time, now) = (FlowHasher::fixed(), TimeSource::Poll, Time::ZERO);
         let by = Classifier {
@@ -192,6 +201,7 @@ impl Fixture {
                 shards,
                 owners: owners.clone(),
                 claimants: Vec::new(),
+                takes_turns: false,
                 steering: steering.clone(),
                 hasher: FlowHasher::fixed(),
                 handoff,

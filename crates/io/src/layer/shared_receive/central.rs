@@ -1,0 +1,156 @@
+//! One receive queue for all lanes.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rheostat_base::Time;
+use rheostat_base::sync::Arc;
+use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
+
+use super::watched::{AtWork, Watched};
+use crate::device::{Rest, RxQueue};
+
+/// A lane's part in the queue.
+struct CentralRx {
+    lane: usize,
+    /// Packets that it takes at a time.
+    pop: usize,
+    access: FairAccess<CentralQueue>,
+    shared: Arc<Shared>,
+    watched: Watched,
+    stamps_arrivals: bool,
+    /// Packets that the last call has read and left.
+    left: usize,
+}
+
+/// What lanes see without the lock.
+struct Shared {
+    lock: Arc<FairLock<CentralQueue>>,
+    /// Packets in the queue, as the last lane left it. A hint, which orders nothing: Relaxed.
+    waiting: AtomicUsize,
+    at_work: AtWork,
+}
+
+/// The queue.
+struct CentralQueue {
+    packets: VecDeque<Mbuf>,
+    hardware: Vec<Box<dyn RxQueue>>,
+    /// The hardware queue that is read first next time.
+    turn: usize,
+}
+
+pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn RxQueue>> {
+    let lanes = hardware.len();
+    let stamps: Vec<_> = hardware.iter().map(|queue| queue.stamps_arrivals()).collect();
+    let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
+    watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
+    let packets = VecDeque::with_capacity(2 * rheostat_packet::BURST);
+    let lock = Arc::new(FairLock::new(CentralQueue { packets, hardware, turn: 0 }));
+    let (waiting, at_work) = (AtomicUsize::new(0), AtWork::new(lanes));
+    let shared = Arc::new(Shared { lock: lock.clone(), waiting, at_work });
+    let lane = |((lane, stamps_arrivals), watched)| {
+        let (access, shared) = (FairAccess::new(lock.clone()), shared.clone());
+        let part = CentralRx { lane, pop, access, shared, watched, stamps_arrivals, left: 0 };
+        Box::new(part) as Box<dyn RxQueue>
+    };
+    stamps.into_iter().enumerate().zip(watched).map(lane).collect()
+}
+
+impl CentralQueue {
+    /// Reads a burst of the first hardware queue that has packets, beginning with the one whose turn it is.
+    fn refill(&mut self, pool: &mut PoolCache, now: Time) {
+        for _ in 0..self.hardware.len() {
+            let mut burst = Burst::new();
+            let count = self.hardware[self.turn].recv(&mut burst, pool, now);
+            self.turn = (self.turn + 1) % self.hardware.len();
+            if count > 0 {
+                self.packets.extend(burst);
+                return;
+            }
+        }
+    }
+
+    /// Packets that wait, here and in the hardware.
+    fn backlog(&self) -> usize {
+        let hardware = self.hardware.iter().map(|queue| queue.backlog());
+        self.packets.len() + hardware.sum::<usize>()
+    }
+}
+
+impl RxQueue for CentralRx {
+    fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
+        let CentralRx { access, shared, .. } = self;
+        self.left = 0;
+        // If nothing waits as far as is known, a lane that has the lock is looking into the hardware queues.
+        let queue = match shared.waiting.load(Ordering::Relaxed) {
+            0 => access.try_lock(),
+            _ => access.lock(),
+        };
+        let mut count = 0;
+        if let Some(queue) = queue {
+            let is_read = queue.packets.is_empty();
+            if is_read {
+                queue.refill(pool, now);
+            }
+            count = self.pop.min(burst.remaining_capacity()).min(queue.packets.len());
+            burst.extend(queue.packets.drain(..count));
+            let left = queue.packets.len();
+            shared.waiting.store(left, Ordering::Relaxed);
+            if is_read {
+                self.left = left;
+            }
+        }
+        if count == 0 {
+            access.release();
+        }
+        shared.at_work.note(self.lane, count > 0);
+        count
+    }
+
+    fn release(&mut self) {
+        self.access.release();
+    }
+
+    fn left_for_others(&self) -> usize {
+        self.left
+    }
+
+    /// All packets that the lane may take. While another lane has the lock, 1: there may be some.
+    fn backlog(&self) -> usize {
+        let mut access = FairAccess::new(self.shared.lock.clone());
+        let queue = access.try_lock().map(|queue| queue.backlog());
+        match queue {
+            Some(waiting) => waiting,
+            // A lane that panicked had it.
+            None if access.has_lock() => 0,
+            None => 1,
+        }
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.watched.descriptor()
+    }
+
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        let CentralRx { access, watched, lane, .. } = self;
+        let rest = access.try_lock().map(|queue| {
+            let rest = queue.hardware[*lane].rest(pool, now);
+            watched.follow(&*queue.hardware[*lane]);
+            if queue.backlog() > 0 { Rest::Awake } else { watched.bound(rest) }
+        });
+        let rest = match rest {
+            Some(rest) => self.shared.at_work.bound(*lane, rest),
+            // A lane that panicked had it: the run ends.
+            None if access.has_lock() => Rest::Nap,
+            None => Rest::Awake,
+        };
+        access.release();
+        rest
+    }
+
+    fn stamps_arrivals(&self) -> bool {
+        self.stamps_arrivals
+    }
+}

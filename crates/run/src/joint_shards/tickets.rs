@@ -1,0 +1,135 @@
+//! The order in which packets enter joint shards.
+//!
+//! A lane keeps others from receiving until it has drawn a ticket for each packet that it has received, from the counter of the
+//! packet's shard. So tickets of a shard are in the order of arrival of its packets, as far as these come from one receive queue. A
+//! packet enters its shard when its ticket is due: when those before it have been processed.
+//!
+//! Nothing waits for ever: of all tickets that were drawn and are not done, the lowest of a shard is due, and its lane, which does
+//! not wait for another shard while it has that packet, sees so.
+
+use rheostat_base::ShardId;
+use rheostat_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The tickets of all shards of a run.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    shards: Vec<ShardTickets>,
+    /// Whether a lane has panicked. It may have had tickets, which will never be done.
+    is_broken: AtomicBool,
+}
+
+/// The tickets of a shard, in cache lines of their own. A lane that draws one enters the shard soon.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ShardTickets {
+    /// The next to be drawn.
+    next: AtomicU32,
+    /// The one whose packet may enter the shard.
+    due: AtomicU32,
+}
+
+impl Tickets {
+    /// The tickets of so many shards.
+    pub(crate) fn new(shards: usize) -> Tickets {
+        let shards = (0..shards).map(|_| ShardTickets::default()).collect();
+        Tickets { shards, is_broken: AtomicBool::new(false) }
+    }
+
+    /// Draws the next ticket of a shard.
+    #[inline]
+    pub(crate) fn draw(&self, id: ShardId) -> u32 {
+        // Relaxed: the increment only has to be one step. Lanes that draw one after the other are ordered by the lock of the
+        // receive queue, and so are their draws.
+        self.shards[id.index()].next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether a packet with this ticket may enter the shard.
+    #[inline]
+    pub(crate) fn is_due(&self, id: ShardId, ticket: u32) -> bool {
+        // Relaxed: `done` is called by the lane that has the shard, before it puts the shard back. A lane that sees its ticket
+        // due and then takes the shard out of its cell takes what was put back behind that, since no other lane may enter.
+        self.shards[id.index()].due.load(Ordering::Relaxed) == ticket
+    }
+
+    /// All packets with tickets before `due` were processed. Called by the lane that has the shard.
+    #[inline]
+    pub(crate) fn done(&self, id: ShardId, due: u32) {
+        self.shards[id.index()].due.store(due, Ordering::Relaxed);
+    }
+
+    /// A lane panics.
+    pub(crate) fn break_off(&self) {
+        // Relaxed: lanes that wait look again and again.
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a lane has panicked, so that tickets that are not due may never be.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+    use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
+    use rheostat_base::sync::take_cell::TakeCell;
+
+    use super::*;
+
+    const SHARD: ShardId = ShardId(0);
+
+    /// What lanes share: a queue of numbered packets, their tickets, and the shard, in which a packet's number is written down.
+    #[derive(Clone)]
+    struct Lanes {
+        queue: Arc<FairLock<u32>>,
+        tickets: Arc<Tickets>,
+        cell: Arc<TakeCell<Vec<u32>>>,
+    }
+
+    impl Lanes {
+        fn new() -> Lanes {
+            Lanes {
+                queue: Arc::new(FairLock::new(0)),
+                tickets: Arc::new(Tickets::new(1)),
+                cell: Arc::new(TakeCell::new(Vec::new())),
+            }
+        }
+
+        /// Receives a packet, and processes it when its ticket is due.
+        fn receive_one(&self) {
+            let mut access = FairAccess::new(self.queue.clone());
+            let next = access.lock().expect("no lane panics");
+            let packet = *next;
+            *next += 1;
+            let ticket = self.tickets.draw(SHARD);
+            access.release();
+            loop {
+                if self.tickets.is_due(SHARD, ticket)
+                    && let Some(mut shard) = self.cell.take()
+                {
+                    shard.push(packet);
+                    self.tickets.done(SHARD, ticket + 1);
+                    return self.cell.put_back(shard).expect("it was taken");
+                }
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Packets enter the shard in the order in which they were received, whichever lane received them. Fails when a lane draws
+    /// behind the release of the queue's lock, when it enters without its ticket being due, and when the ticket after it is due
+    /// before the packet was processed.
+    #[test]
+    fn packets_enter_in_the_order_of_the_queue() {
+        loom::model(|| {
+            let lanes = Lanes::new();
+            let other = lanes.clone();
+            let other = thread::spawn(move || other.receive_one());
+            lanes.receive_one();
+            other.join().unwrap();
+            assert_eq!(lanes.cell.take(), Some(vec![0, 1]));
+        });
+    }
+}

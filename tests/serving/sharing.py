@@ -1,0 +1,91 @@
+"""Lanes that share connections: a central queue, and stealing."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import subprocess
+
+from cable import SERVER, output_of
+from server import PORT, Serving, Sizes
+from transfer import LONG, curl
+
+#: Short files, fetched over twenty connections at a time.
+FILES = 300
+#: Commands that redis-benchmark sends of each kind, so many at a time on a connection.
+COMMANDS, PIPELINE = 20_000, 16
+
+
+def central(serving: Serving, _: Sizes) -> None:
+    files(serving, "inline-cfcfs")
+
+
+def stealing(serving: Serving, _: Sizes) -> None:
+    files(serving, "inline-ws")
+
+
+def central_pipelines(serving: Serving, _: Sizes) -> None:
+    pipelines(serving, "inline-cfcfs")
+
+
+def stealing_pipelines(serving: Serving, _: Sizes) -> None:
+    pipelines(serving, "inline-ws")
+
+
+def files(serving: Serving, scheduler: str) -> None:
+    """Short files and a long one each way. Nothing is lost on the way, so nothing is sent again and nothing comes early."""
+    prepare(serving)
+    serving.start("--lanes", "2", "--scheduler", scheduler)
+    numbers = random.Random(1)
+    for number in range(FILES):
+        (serving.root / f"f{number}").write_bytes(numbers.randbytes(numbers.randrange(1, 4_000)))
+    curl(
+        serving, "--parallel", "--parallel-max", "20", "--output", f"{serving.kept}/f#1",
+        serving.url(4, f"f[0-{FILES - 1}]"),
+    )  # fmt: skip
+    for number in range(FILES):
+        assert (serving.kept / f"f{number}").read_bytes() == (serving.root / f"f{number}").read_bytes(), f"f{number}"
+    data = numbers.randbytes(2 << 20)
+    (serving.root / "long").write_bytes(data)
+    curl(serving, "--output", f"{serving.kept}/long", serving.url(6, "long"))
+    curl(serving, "--upload-file", f"{serving.kept}/long", serving.url(6, "back"))
+    assert hashlib.sha256((serving.root / "back").read_bytes()).digest() == hashlib.sha256(data).digest()
+    summary = serving.stop()
+    assert summary["requests"] == FILES + 2 and summary["reset"] == summary["panics"] == 0, summary
+    check_order(serving, summary)
+
+
+def pipelines(serving: Serving, scheduler: str) -> None:
+    """Commands of twenty connections, many at a time on each: every increment counts once, and every reply is the next one's."""
+    prepare(serving)
+    serving.start("--lanes", "2", "--scheduler", scheduler, service="resp")
+    place = ("-h", SERVER[4], "-p", str(PORT))
+    words = ("-n", str(COMMANDS), "-c", "20", "-P", str(PIPELINE), "-t", "set,get,incr", "--csv")
+    lines = output_of(serving.cable.command("redis-benchmark", *place, *words), LONG).splitlines()
+    assert len([line for line in lines if line.startswith(('"SET', '"GET', '"INCR'))]) == 3, lines
+    count = output_of(serving.cable.command("redis-cli", *place, "GET", "counter:__rand_int__"), 20).strip()
+    assert count == str(COMMANDS), count
+    summary = serving.stop()
+    assert summary["requests"] >= 3 * COMMANDS and summary["reset"] == summary["refused"] == 0, summary
+    check_order(serving, summary)
+
+
+def prepare(serving: Serving) -> None:
+    """Has the client's kernel send nothing again because an acknowledgement is late: the machine is busy, the wire loses nothing."""
+    serving.cable.client.sysctl([("net.ipv4.tcp_early_retrans", 0)])
+
+
+def check_order(serving: Serving, summary: dict[str, object]) -> None:
+    """Neither end has sent a segment again, and none came to the client before an earlier one."""
+    assert summary["retransmitted"] == 0, summary
+    found = {name: counter(serving, file, group, name) for file, group, name in (
+        ("snmp", "Tcp:", "RetransSegs"), ("netstat", "TcpExt:", "TCPOFOQueue"), ("netstat", "TcpExt:", "TCPSACKReorder"),
+    )}  # fmt: skip
+    assert set(found.values()) == {0}, found
+
+
+def counter(serving: Serving, file: str, group: str, name: str) -> int:
+    """A counter of the client's kernel."""
+    table = subprocess.run(serving.cable.command("cat", f"/proc/net/{file}"), capture_output=True, text=True, check=True)
+    names, values = (line.split() for line in table.stdout.splitlines() if line.startswith(group))
+    return int(dict(zip(names, values))[name])
