@@ -99,6 +99,7 @@ struct Point {
     client_ns: Vec<f64>,
     latencies: Latencies,
     waited: u64,
+    repeated: u64,
     is_saturated: bool,
     /// Of the last round.
     stages: Option<StageTimes>,
@@ -144,6 +145,7 @@ impl SchedBench {
             client_ns: Vec::new(),
             latencies: Latencies::default(),
             waited: 0,
+            repeated: 0,
             is_saturated: false,
             stages: None,
         };
@@ -201,6 +203,7 @@ impl SchedBench {
             point.achieved.push(run.achieved);
             point.client_ns.push(run.client_ns);
             point.waited += run.waited;
+            point.repeated += run.repeated;
             point.is_saturated |= run.unanswered > 0;
             point.latencies.add(&run);
             point.stages = service.request_times().map(|times| StageTimes::of(&times));
@@ -289,6 +292,7 @@ fn row(
         ci95: latencies.ci95().filter(|_| !point.is_saturated),
         saturated: point.is_saturated,
         waited: point.waited,
+        repeated: point.repeated,
         requests: latencies.count(),
         allocations: of_windows(|window| window.allocations).value,
         stages: point.stages.clone(),

@@ -39,7 +39,7 @@ pub enum SchedBenchError {
     Load(f64),
     /// The bytes that came back were wrong, or some did not come.
     #[error(
-        "{scheduler}: the run was not sound: {broken} connections broke, {repeated} segments were sent again, {no_buffer} times no \
+        "{scheduler}: the run was not sound: {broken} connections broke, {no_buffer} times no \
          buffer was free, {stray} packets were for no client, {unrecorded} replies had no room"
     )]
     Unsound {
@@ -47,8 +47,6 @@ pub enum SchedBenchError {
         scheduler: String,
         /// Connections that were reset, or got bytes that were not due.
         broken: u64,
-        /// Segments sent again, on a link that loses nothing.
-        repeated: u64,
         /// Packets that were not made for want of buffers.
         no_buffer: u64,
         /// Packets for no client.

@@ -8,7 +8,7 @@ use rheostat_load::ArrivalProcess;
 
 use super::error::SchedBenchError;
 use super::rig::{Offered, Plan, Sample, Samples, Totals};
-use super::service::RunningService;
+use super::service::{RunningService, TIMEOUT};
 
 /// What passes before anything is measured.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ pub(super) fn measure_capacity(
         });
     }
     service.clients.follow(Plan::Idle);
-    if !is_drained(service, DRAIN) {
+    if !is_drained(service, TIMEOUT) {
         return Err(service.silent());
     }
     let samples = service.clients.take_samples();
@@ -99,6 +99,8 @@ pub(super) struct OpenRun {
     pub(super) client_ns: f64,
     /// Requests that waited for the window of their connection.
     pub(super) waited: u64,
+    /// Segments that the service sent again.
+    pub(super) repeated: u64,
     /// Replies that could not be recorded.
     pub(super) unrecorded: u64,
     /// Whether all replies came: else the service has too much left to do for another run.
@@ -135,6 +137,7 @@ pub(super) fn measure_open(
         achieved: split.left(list()) as f64 / measured.as_secs_f64(),
         client_ns: service.nanos(done.ticks) / done.replies.max(1) as f64,
         waited: done.waited,
+        repeated: done.repeated,
         unrecorded: samples.iter().map(|samples| samples.lost).sum(),
         is_drained,
     }

@@ -56,6 +56,8 @@ pub struct SchedBenchRow {
     pub saturated: bool,
     /// Requests that waited for the window of their connection.
     pub waited: u64,
+    /// Segments that the service sent again at this load: nothing is lost, so the machine paused for longer than TCP waits.
+    pub repeated: u64,
     /// Replies measured.
     pub requests: u64,
     /// Allocations per request at the capacity.

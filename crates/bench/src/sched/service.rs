@@ -181,13 +181,12 @@ impl RunningService {
         if let Some(violation) = report.violations.first() {
             return Err(BenchError::Violated(violation.clone()).into());
         }
-        let Totals { broken, repeated, no_buffer, stray, .. } = totals;
-        if broken + no_buffer + stray + unrecorded + repeated > 0 {
+        let Totals { broken, no_buffer, stray, .. } = totals;
+        if broken + no_buffer + stray + unrecorded > 0 {
             let scheduler = self.name;
             return Err(SchedBenchError::Unsound {
                 scheduler,
                 broken,
-                repeated,
                 no_buffer,
                 stray,
                 unrecorded,
