@@ -105,7 +105,7 @@ mod models {
     use super::*;
 
     /// However the home and a lane that arms a deadline take turns, the home has seen the deadline in the end, or knows when to look
-    /// again. Fails when the minimum in `note` is relaxed, and when the swap in `begin` is.
+    /// again.
     #[test]
     fn no_deadline_is_forgotten() {
         loom::model(|| {

@@ -118,9 +118,7 @@ mod models {
         }
     }
 
-    /// Packets enter the shard in the order in which they were received, whichever lane received them. Fails when a lane draws
-    /// behind the release of the queue's lock, when it enters without its ticket being due, and when the ticket after it is due
-    /// before the packet was processed.
+    /// Packets enter the shard in the order in which they were received, whichever lane received them.
     #[test]
     fn packets_enter_in_the_order_of_the_queue() {
         loom::model(|| {
