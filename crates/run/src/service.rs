@@ -46,6 +46,11 @@ pub trait Service: Send + 'static {
         false
     }
 
+    /// Whether there is such work, and the last took so long that another lane should look for packets meanwhile.
+    fn expects_long_work(&self) -> bool {
+        false
+    }
+
     /// The shard that the next outcome of such work is for.
     fn unsettled(&self) -> Option<ShardId> {
         None

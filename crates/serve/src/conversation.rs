@@ -127,6 +127,10 @@ impl<A: Application> Driver for Conversations<A> {
         self.apart.as_ref().map_or(0, Apart::len)
     }
 
+    fn has_work(&self) -> bool {
+        self.apart.as_ref().is_some_and(Apart::has_work)
+    }
+
     fn work(&mut self) -> bool {
         let Some(apart) = &mut self.apart else { return false };
         let worker = self.worker.get_or_insert_with(|| self.app.worker(self.lane));

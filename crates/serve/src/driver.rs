@@ -77,6 +77,11 @@ pub(crate) trait Driver: Send + 'static {
         0
     }
 
+    /// Whether there is any.
+    fn has_work(&self) -> bool {
+        false
+    }
+
     /// Does one piece of that work; `false` when there is none.
     fn work(&mut self) -> bool {
         false

@@ -399,6 +399,10 @@ impl<D: Driver> Service for TcpService<D> {
         worked
     }
 
+    fn expects_long_work(&self) -> bool {
+        self.pace.had_long_work() && self.driver.has_work()
+    }
+
     #[inline]
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         self.driver.pool_client()

@@ -162,6 +162,10 @@ impl Lane {
     pub(super) fn do_work_jointly(&mut self) {
         let mut misses = 0;
         loop {
+            if self.service.expects_long_work() {
+                // Nothing tells a lane that sleeps of packets in the hardware queue of this one.
+                self.reception.wake_others(self.id, 1);
+            }
             let works = self.service.work(&mut self.out);
             let mut tries = 0;
             while !self.settle_jointly() && tries < SPINS {

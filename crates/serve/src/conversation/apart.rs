@@ -67,6 +67,11 @@ impl<A: Application> Apart<A> {
         self.members.is_some()
     }
 
+    /// Whether a request waits to be handled here.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
     /// Whether there is no room for more of a connection's requests than one.
     pub(crate) fn is_full(&self, connection: ConnectionId) -> bool {
         self.members.as_ref().is_some_and(|members| members.is_full(connection))

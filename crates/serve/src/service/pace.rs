@@ -7,6 +7,8 @@ use rheostat_run::Output;
 
 /// A packet that takes longer is a long one: what was sent until then leaves, and the clock is read.
 const LONG: Duration = Duration::from_micros(5);
+/// Work that takes longer lets another lane look for packets: waking one takes some microseconds.
+const LONG_WORK: Duration = Duration::from_micros(50);
 /// For so many packets behind a long one, others are expected to be long: nothing sent waits for the next packet.
 const EXPECTED: u32 = 64;
 
@@ -22,6 +24,8 @@ pub(super) struct Pace {
     expected: u32,
     /// Whether what is sent for the work at hand leaves at once.
     leaves: bool,
+    /// Whether the last work that was put off took long enough for another lane to look for packets.
+    had_long_work: bool,
 }
 
 impl Pace {
@@ -47,7 +51,18 @@ impl Pace {
     /// Work that was put off is done; what is sent for it comes next.
     #[inline]
     pub(super) fn end_work(&mut self, out: &Output) {
-        self.leaves = self.note_end(out.read_clock());
+        self.note_work_end(out.read_clock());
+    }
+
+    fn note_work_end(&mut self, now: Time) {
+        self.had_long_work = now.since(self.began) > LONG_WORK;
+        self.leaves = self.note_end(now);
+    }
+
+    /// Whether the last work that was put off took long.
+    #[inline]
+    pub(super) fn had_long_work(&self) -> bool {
+        self.had_long_work
     }
 
     /// What is sent for such work is sent.
@@ -90,5 +105,14 @@ mod tests {
         assert_eq!(short.count() as u32, EXPECTED - 1, "the next one may be long again");
         assert_eq!(pace.now, MICROS(115));
         assert!(!pace.note_end(MICROS(115 + u64::from(EXPECTED))));
+    }
+    #[test]
+    fn work_is_expected_to_take_as_long_as_the_last() {
+        let mut pace = Pace { began: MICROS(100), ..Pace::default() };
+        assert!(!pace.had_long_work());
+        for (now, is_long) in [(160, true), (161, false), (240, true), (290, false)] {
+            pace.note_work_end(MICROS(now));
+            assert_eq!(pace.had_long_work(), is_long, "{now}");
+        }
     }
 }

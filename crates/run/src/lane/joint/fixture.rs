@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, Time};
+use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
 use rheostat_packet::Mempool;
@@ -14,6 +14,7 @@ use crate::invariant::{Remains, Violation};
 use crate::lane::Lane;
 use crate::lane::migration::fixture::{Ordered, Queue};
 use crate::runtime::{RuntimeConfig, build_lanes, remains, run_dry};
+use crate::service::Service;
 
 pub(super) const LANES: usize = 3;
 const SHARDS: usize = 4;
@@ -30,6 +31,15 @@ pub(super) struct Turns {
 impl Turns {
     /// Lanes whose hardware queues have so many packets each.
     pub(super) fn new(sharing: Sharing, packets: [u32; LANES]) -> Turns {
+        Turns::running(sharing, packets, |_| Box::new(Ordered))
+    }
+
+    /// Lanes with these services.
+    pub(super) fn running(
+        sharing: Sharing,
+        packets: [u32; LANES],
+        service: impl FnMut(LaneId) -> Box<dyn Service>,
+    ) -> Turns {
         let pool = runtime::pool(128);
         let steering = Steering::new(&HashKey::MICROSOFT, 4, SHARDS, vec![Orientation::Inside]);
         let steering = Arc::new(steering.expect("sizes fit"));
@@ -44,7 +54,7 @@ impl Turns {
         let nic = Nic(queues.iter().map(pair).collect());
         let mut devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
         let shards = runtime::shards(SHARDS, 8, ());
-        let lanes = build_lanes(&config, &mut devices, |_| Box::new(Ordered), shards);
+        let lanes = build_lanes(&config, &mut devices, service, shards);
         let arrived = packets.iter().copied().map(u64::from).sum();
         Turns { lanes: lanes.expect("lanes that fit"), queues, pool, arrived }
     }

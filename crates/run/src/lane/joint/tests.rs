@@ -4,7 +4,55 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rheostat_io::layer::shared_receive::Sharing;
 
-use super::fixture::{NOW, Turns};
+use super::fixture::{LANES, NOW, Turns};
+use crate::crew::Crew;
+use crate::lane::migration::fixture::Ordered;
+use crate::lane::{Batch, Output};
+use crate::service::Service;
+use crate::shard_set::ShardSet;
+
+/// Puts off a piece of work for each packet, which it expects to take long or not.
+struct PutOff {
+    work: usize,
+    is_long: bool,
+}
+
+impl Service for PutOff {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.work += batch.len();
+        Ordered.process(batch, shards, out);
+    }
+
+    fn puts_off(&self) -> bool {
+        true
+    }
+
+    fn work(&mut self, _: &mut Output) -> bool {
+        let works = self.work > 0;
+        self.work = self.work.saturating_sub(1);
+        works
+    }
+
+    fn expects_long_work(&self) -> bool {
+        self.is_long && self.work > 0
+    }
+}
+
+#[test]
+fn a_lane_that_begins_long_work_wakes_another_that_sleeps() {
+    for is_long in [false, true] {
+        let service = |_| Box::new(PutOff { work: 0, is_long }) as Box<dyn Service>;
+        let mut turns = Turns::running(Sharing::CENTRAL, [1, 0, 0], service);
+        let crew = Crew::bound(LANES).unwrap();
+        turns.lanes.iter_mut().for_each(|lane| lane.wake_by(crew.lane_notifiers(LANES)));
+        (1..LANES).for_each(|worker| crew.notifier(worker).prepare_park());
+        assert_eq!(turns.lanes[0].poll(NOW).packets, 1);
+        // One that was not woken is now.
+        let asleep: Vec<_> = (1..LANES).filter(|worker| crew.notifier(*worker).wake()).collect();
+        assert_eq!(asleep.len(), if is_long { LANES - 2 } else { LANES - 1 }, "{asleep:?}");
+        assert_eq!(turns.finish(), []);
+    }
+}
 
 #[test]
 fn a_lane_takes_one_packet_at_a_time_and_any_lane_the_next() {
