@@ -99,6 +99,8 @@ impl Application for Probe {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]

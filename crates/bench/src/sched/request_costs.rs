@@ -161,6 +161,8 @@ fn reading_ns(clock: &Clock) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) struct Args {
     /// Requests that a member of a central queue may hold: 1, or 2 to hide the hand-off.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     outstanding: u32,
-    /// The gaps between requests: exponential, uniform, lognormal[:SIGMA] or pareto[:SHAPE].
+    /// The gaps between requests: exponential, uniform, lognormal (or lognormal:SIGMA) or pareto (or pareto:SHAPE).
     #[arg(long, value_name = "NAME", default_value_t = ArrivalProcess::Exponential)]
     arrivals: ArrivalProcess,
     /// Rounds, in each of which schedulers are measured in turn.

@@ -151,10 +151,12 @@ impl ServeConfig {
         let is_central = |scheduler: &AvailableScheduler| {
             matches!(scheduler.name(), SchedulerName::Dispatcher(_, Queueing::Cfcfs))
         };
-        if !scheduler.as_ref().is_some_and(is_central) {
+        let outstanding = if scheduler.as_ref().is_some_and(is_central) {
+            table.read("outstanding", findings, integer(1..=2))
+        } else {
             table.refuse(&["outstanding"], "scheduler = \"dispatcher-1:1\"", findings);
-        }
-        let outstanding = table.read("outstanding", findings, integer(1..=2));
+            None
+        };
         let outstanding = outstanding.and_then(|limit| Outstanding::new(limit as u32));
         let places =
             "\"idle-siblings\", \"both-siblings\", or with a node, \"idle-siblings,device-node\"";

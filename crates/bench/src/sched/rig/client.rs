@@ -187,9 +187,10 @@ impl Client {
         let window = u32::from(segment.window) << self.scale;
         self.window_end = segment.acknowledged.wrapping_add(window);
         outcome.sends = !self.waiting.is_empty() && self.has_room();
-        if segment.flags & SYN != 0 || segment.sequence != self.expected {
+        let again = self.expected.wrapping_sub(segment.sequence);
+        if segment.flags & SYN != 0 || again != 0 {
             // Behind what has come: sent again, or a probe. Before it: the link loses nothing, so it is an error.
-            let behind = self.expected.wrapping_sub(segment.sequence) < 1 << 31;
+            let behind = again < 1 << 31;
             outcome.repeated = !segment.data.is_empty() && behind;
             outcome.broken = !segment.data.is_empty() && !behind;
             if outcome.broken {
@@ -197,13 +198,17 @@ impl Client {
             }
             self.owes = true;
             outcome.sends = true;
-            return outcome;
+            if segment.flags & SYN != 0 || !behind {
+                return outcome;
+            }
         }
         self.echo = segment.stamp;
-        if !segment.data.is_empty() {
-            self.expected = self.expected.wrapping_add(segment.data.len() as u32);
+        // What is new of a segment that was sent again may be more than the first time.
+        let data = segment.data.get(again as usize..).unwrap_or_default();
+        if !data.is_empty() {
+            self.expected = self.expected.wrapping_add(data.len() as u32);
             self.replied = now;
-            if !self.take(segment.data, on_reply) {
+            if !self.take(data, on_reply) {
                 (self.phase, outcome.broken) = (Phase::Broken, true);
             }
         }
@@ -351,6 +356,12 @@ mod tests {
         let again = client.handle(&segment(ACK, 100, 8, &gap), 0, |_| {});
         assert!(again.repeated && again.sends && !again.broken);
         assert_eq!(client.owed(0).map(|ack| ack.acknowledged), Some(228));
+        // Sent again with more behind it.
+        let (more, mut read) = (replies(&[1, 2]), Vec::new());
+        let outcome =
+            client.handle(&segment(ACK, 100, 8, &more), 0, |reply| read.push(reply.number));
+        assert!(outcome.repeated && !outcome.broken);
+        assert_eq!((read, client.owed(0).map(|ack| ack.acknowledged)), (vec![2], Some(356)));
     }
 
     proptest! {
