@@ -3,6 +3,7 @@
 mod file;
 mod file_header;
 mod header;
+mod request_row;
 mod row;
 mod run;
 mod series;
@@ -12,6 +13,7 @@ pub use file::{RecordError, Recorder, Results, read};
 pub use file_header::FileHeader;
 pub(crate) use header::unknown_profile;
 pub use header::{Build, Header};
+pub use request_row::{RequestClass, RequestRow};
 pub use row::{Row, Span, rows};
 pub use run::{Plans, Run};
 pub use series::Series;

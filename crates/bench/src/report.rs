@@ -11,6 +11,7 @@ mod metric;
 mod page;
 pub mod plot;
 mod profiles;
+pub mod requests;
 mod rows;
 mod section;
 mod sentence;

@@ -70,6 +70,26 @@ fn people_get_a_table() {
 }
 
 #[test]
+fn a_page_has_the_stages_of_requests_and_says_where_there_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("sched.html");
+    let text = page.to_str().unwrap();
+    for (times, has_stages) in [(&["--times"][..], true), (&[], false)] {
+        let output = short(&[&["--load", "0.2", "--output", text], times].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && told.contains("charts in"), "{told}");
+        let page = std::fs::read_to_string(&page).unwrap();
+        assert!(page.contains("null, 1 worker, pumped") && page.contains("rig pumped"), "{page}");
+        assert_eq!(page.contains("class=\"part\""), has_stages);
+        assert_eq!(page.contains("the stages of requests were not timed"), !has_stages);
+    }
+    let output = short(&["--output", folder.path().join("none/sched.html").to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("none/sched.html"), "{told}");
+    assert_eq!(output.stdout, b"", "nothing is measured for a page that cannot be written");
+}
+
+#[test]
 fn what_makes_no_sense_is_named() {
     assert!(error_of(&["--load", "0"]).contains("load 0: above 0"));
     assert!(error_of(&["--scheduler", "inline"]).contains("inline"));

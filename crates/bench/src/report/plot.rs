@@ -27,6 +27,7 @@ mod lines;
 mod rank;
 mod scale;
 mod series;
+mod stacks;
 mod svg;
 mod table;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use heat::{HeatMap, Panel};
 pub use lines::{Floor, LineChart};
 pub use rank::{Rank, RankChart};
 pub use series::{Line, Point, SERIES};
+pub use stacks::{Part, Stack, StackChart, StackPanel};
 pub use svg::escape;
 pub use table::Table;
 pub use unit::Unit;

@@ -91,12 +91,18 @@ impl Latencies {
         self.took / self.count.max(1) as f64
     }
 
-    /// Half of the interval of 95 % of p99.9 as a share of it; of fewer than six windows, half of their range.
-    pub(super) fn ci95(&self) -> Option<f64> {
+    /// The interval of 95 % of p99.9, in microseconds; of fewer than six windows, their range.
+    pub(super) fn p999_range_us(&self) -> Option<[f64; 2]> {
         if self.p999.len() < 2 {
             return None;
         }
-        let Median { value, low, high } = Median::of(self.p999.clone());
+        let Median { low, high, .. } = Median::of(self.p999.clone());
+        Some([low, high])
+    }
+
+    /// Half of that interval as a share of p99.9.
+    pub(super) fn ci95(&self) -> Option<f64> {
+        let ([low, high], value) = (self.p999_range_us()?, self.p999_us()?);
         (value > 0.0).then(|| (high - low) / 2.0 / value)
     }
 }
@@ -142,6 +148,7 @@ mod tests {
         assert_eq!(latencies.p999_of_classes_us(), [Some(10.49), Some(5_009.99)]);
         // Three beyond it.
         assert_eq!(latencies.p9999_us(), None);
+        assert_eq!(latencies.p999_range_us(), Some([9.99, 5_009.99]));
         let half = (5_009.99 - 9.99) / 2.0 / 10.99;
         assert!(latencies.ci95().is_some_and(|share| (share - half).abs() < 1e-6));
     }

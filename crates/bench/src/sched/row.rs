@@ -52,11 +52,15 @@ pub struct SchedBenchRow {
     pub p999_long_us: Option<f64>,
     /// Half of the interval of 95 % of p99.9 as a share of it, from windows.
     pub ci95: Option<f64>,
+    /// That interval, in microseconds.
+    #[serde(default)]
+    pub p999_range: Option<[f64; 2]>,
     /// Whether more is offered than it can do: latencies then grow with the length of the run.
     pub saturated: bool,
     /// Requests that waited for the window of their connection.
     pub waited: u64,
     /// Segments that the service sent again at this load: nothing is lost, so the machine paused for longer than TCP waits.
+    #[serde(default)]
     pub repeated: u64,
     /// Replies measured.
     pub requests: u64,

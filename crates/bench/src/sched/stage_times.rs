@@ -34,7 +34,7 @@ pub struct StageTime {
 }
 
 impl StageTimes {
-    pub(super) fn of(times: &RequestTimes) -> StageTimes {
+    pub(crate) fn of(times: &RequestTimes) -> StageTimes {
         let slowest = times.slowest_means();
         let stages = RequestStage::ALL.iter().zip(&times.stages).zip(slowest);
         let micros = |nanos: f64| to_thousandths(nanos / 1e3);

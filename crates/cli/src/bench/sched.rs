@@ -1,5 +1,7 @@
 //! `rheo bench sched`: a service over TCP under each scheduler.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +10,8 @@ use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::error::BenchError;
 use rheostat_bench::noise::Noise;
-use rheostat_bench::report::ReportError;
+use rheostat_bench::record::{Header, RequestRow};
+use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sched::{Comparison, RigWorkload, SchedBench, heading, measure_request_costs};
 use rheostat_bench::sim::sched::RequestCosts;
 use rheostat_load::ArrivalProcess;
@@ -30,6 +33,7 @@ use crate::serve::operations_of_roots;
   rheo bench sched --costs costs.json                         what `rheo sim sched --costs measured:costs.json` reads
   rheo bench sched --workload constant-1us --compare costs.json  the same in simulation, beside each row
   rheo bench sched --workload bimodal-1 --times               where the time of requests goes, stage by stage
+  rheo bench sched --workload bimodal-1 --times --output sched.html  the same as stacked bars, beside charts of latencies
   rheo bench sched --rounds 5 --windows 4 --window 500ms --json > sched-bench.jsonl
 
 The rig `pumped`: clients inside the process send requests of 128 bytes over TCP to a service on lanes of their own. In the open loop
@@ -79,6 +83,9 @@ pub(super) struct Args {
     /// Simulate each row as well, with the costs of this file and the pauses of this machine.
     #[arg(long, value_name = "COSTS")]
     compare: Option<PathBuf>,
+    /// Also write a page with charts: with --times where the time of requests goes, and latencies over the load.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "costs")]
+    output: Option<PathBuf>,
     /// Measure instead what a request costs, for `rheo sim sched --costs measured:FILE`, and write the file.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
@@ -125,9 +132,46 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         seed: args.seed,
         allocations,
     };
+    let header = Header::new(&crate::BUILD);
+    let page = args.output.as_deref().map(Page::create).transpose()?;
     let printed = Rows::begin(args.json, &heading());
-    bench.run(|row| printed.print(row, row))?;
+    let mut rows = Vec::new();
+    let result = bench.run(|row| {
+        printed.print(row, row);
+        rows.push(RequestRow::from(row));
+    });
+    // What was measured until an error is kept.
+    if let Some(page) = page {
+        page.write(&requests::page(&header, NOTE, &rows))?;
+    }
+    result?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the page states of loads and times.
+const NOTE: &str = "Load 1 is the capacity of the first scheduler in the first round. Times are from when a request was due until its \
+                    reply was transmitted. Workers do the clients' work, too.";
+
+/// The file of the page. It is created before anything is measured: a path that cannot be written costs no minutes.
+struct Page<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl Page<'_> {
+    fn create(path: &Path) -> Result<Page<'_>, ReportError> {
+        let file = File::create(path)
+            .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
+        Ok(Page { path, file })
+    }
+
+    fn write(mut self, text: &str) -> Result<(), ReportError> {
+        self.file
+            .write_all(text.as_bytes())
+            .map_err(|source| ReportError::Io { path: self.path.to_owned(), source })?;
+        eprintln!("charts in {}", self.path.display());
+        Ok(())
+    }
 }
 
 /// How long each core is listened to for pauses.

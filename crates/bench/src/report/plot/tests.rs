@@ -104,6 +104,76 @@ fn boxes_bars_and_maps_of_odd_values_are_drawn() {
 }
 
 #[test]
+fn stacks_of_odd_values_are_drawn() {
+    let part = |series| Part { name: format!("<{series}>"), series };
+    let of = |values: Vec<f64>| Stack { name: "a-long-name&".repeat(4), values };
+    for value in [0.0, 1e-3, 3.0, 1e300, f64::NAN, f64::INFINITY, -1.0] {
+        let chart = StackChart::new("time", Unit::Microseconds, ["a", "b"], vec![part(0), part(7)])
+            .with(StackPanel {
+                name: "p<".into(),
+                stacks: vec![of(vec![value, 0.0]), of(vec![1.0; 2])],
+            })
+            .with(StackPanel { name: "other".into(), stacks: vec![of(vec![1.0])] });
+        let svg = checked(&chart);
+        checked(&chart.clone().shares());
+        let is_drawn = value.is_finite() && value >= 0.0;
+        assert_eq!(svg.matches("class=\"part\"").count(), if is_drawn { 4 } else { 2 });
+        assert_eq!(chart.panels().len(), 1, "a bar without all parts is none");
+    }
+    checked(&StackChart::new("time", Unit::Plain, ["a", "b"], Vec::new()));
+}
+
+#[test]
+fn bars_of_shares_are_equally_long_and_say_how_much_the_whole_is() {
+    let part = |series| Part { name: format!("part {series}"), series };
+    let of = |values: [f64; 2]| Stack { name: "bar".into(), values: values.to_vec() };
+    let chart =
+        StackChart::new("time", Unit::Microseconds, ["a", "b"], vec![part(0), part(1)]).with(
+            StackPanel { name: "panel".into(), stacks: vec![of([1.0, 3.0]), of([500.0, 1_500.0])] },
+        );
+    let widths = |chart: &StackChart| -> Vec<String> {
+        let svg = checked(chart);
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let parts = document.descendants().filter(|node| node.attribute("class") == Some("part"));
+        parts.map(|node| node.attribute("width").unwrap().to_owned()).collect()
+    };
+    let all = widths(&chart);
+    assert_ne!(all[0], all[2]);
+    let shares = chart.shares();
+    let all = widths(&shares);
+    assert_eq!((&all[0], &all[1]), (&all[2], &all[3]));
+    let svg = shares.svg("", "");
+    assert!(svg.contains(">4\u{a0}µs<") && svg.contains(">2\u{a0}ms<"), "{svg}");
+    assert!(svg.contains(">100\u{a0}%<"), "{svg}");
+}
+
+#[test]
+fn parts_of_a_stack_lie_end_to_end() {
+    let part = |series| Part { name: format!("part {series}"), series };
+    let stack = Stack { name: "bar".into(), values: vec![2.0, 3.0, 5.0] };
+    let chart = StackChart::new("time", Unit::Plain, ["a", "b"], [0, 1, 2].map(part).to_vec())
+        .with(StackPanel { name: "panel".into(), stacks: vec![stack] });
+    let svg = checked(&chart);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let number = |node: roxmltree::Node<'_, '_>, name| -> f64 {
+        node.attribute(name).unwrap().parse().unwrap()
+    };
+    let rects: Vec<(f64, f64)> = document
+        .descendants()
+        .filter(|node| node.attribute("class") == Some("part"))
+        .map(|node| (number(node, "x"), number(node, "width")))
+        .collect();
+    let [(x0, w0), (x1, w1), (x2, w2)] = rects[..] else { panic!("{rects:?}") };
+    assert!((x0 + w0 - x1).abs() < 0.11 && (x1 + w1 - x2).abs() < 0.11, "{rects:?}");
+    let all = w0 + w1 + w2;
+    let shares = [w0, w1, w2].map(|width| width / all);
+    for (share, of) in shares.into_iter().zip([0.2, 0.3, 0.5]) {
+        assert!((share - of).abs() < 0.01, "{shares:?}");
+    }
+    assert_eq!(chart.table().rows, [["panel", "bar", "2", "3", "5", "10"].map(str::to_owned)]);
+}
+
+#[test]
 fn zeros_are_drawn_apart_on_a_logarithmic_axis_and_not_left_out() {
     let chart = LineChart::new(Axis::linear("load", Unit::Plain), Axis::log("drops", Unit::Share))
         .with(Line::new("rss", [(0.8, 0.0), (0.9, 1e-4), (0.94, 1e-2)]));
