@@ -4,9 +4,9 @@ pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, evaluate_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
 pub use rheostat_run::{
-    AnyPoolClient, Batch, HandoffPacket, Lost, Output, PacketClient, PacketInfo, PacketKind,
-    PacketPoolClient, Pool, PoolClient, PoolConfig, PoolError, PoolQueueing, PoolReport,
-    PoolSharing, Reply, Service, ShardSet, Stepped,
+    AnyPoolClient, Batch, HandoffPacket, Lost, MemberFailure, Output, PacketClient, PacketInfo,
+    PacketKind, PacketPoolClient, Pool, PoolClient, PoolConfig, PoolError, PoolQueueing,
+    PoolReport, PoolSharing, Reply, Service, ShardSet, Stepped,
 };
 pub use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig,

@@ -1,5 +1,6 @@
 //! The cores this process may use, and pinning a thread to one of them.
 
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 
@@ -15,18 +16,18 @@ pub struct CoreSet {
 }
 
 /// Why a thread could not be pinned, or the cores not be read.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CoreError {
     /// The affinity mask could not be read.
     #[error("cannot read the CPU affinity of this process: {0}")]
-    Read(rustix::io::Errno),
+    Read(Errno),
     /// The kernel refused the pinning.
     #[error("cannot pin a worker to {core}: {error}")]
     Pin {
         /// The core asked for.
         core: CoreId,
         /// What the kernel said.
-        error: rustix::io::Errno,
+        error: Errno,
     },
 }
 
@@ -63,9 +64,15 @@ impl CoreSet {
 
 /// Pins the calling thread to `core`.
 pub fn pin_current_thread(core: CoreId) -> Result<(), CoreError> {
-    let mut mask = CpuSet::new();
-    mask.set(core.index());
-    sched_setaffinity(None, &mask).map_err(|error| CoreError::Pin { core, error })
+    let pinned = if core.index() < CpuSet::MAX_CPU {
+        let mut mask = CpuSet::new();
+        mask.set(core.index());
+        sched_setaffinity(None, &mask)
+    } else {
+        // What the kernel says of cores that it does not have.
+        Err(Errno::INVAL)
+    };
+    pinned.map_err(|error| CoreError::Pin { core, error })
 }
 
 #[cfg(test)]
@@ -89,5 +96,11 @@ mod tests {
         let set = CoreSet::available().unwrap();
         let core = set.cores()[0];
         std::thread::spawn(move || pin_current_thread(core).unwrap()).join().unwrap();
+    }
+
+    #[test]
+    fn a_core_beyond_those_that_a_mask_has_is_refused() {
+        let core = CoreId(u16::MAX);
+        assert_eq!(pin_current_thread(core), Err(CoreError::Pin { core, error: Errno::INVAL }));
     }
 }

@@ -20,7 +20,7 @@ use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
 use rheostat_io::ImpairConfig;
 use rheostat_observe::OutputFiles;
-use rheostat_run::{PoolConfig, RunReport, Runtime};
+use rheostat_run::{PoolConfig, RunReport, Runtime, Violation};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
 use rheostat_serve::relay::Relay;
@@ -401,11 +401,14 @@ impl Run {
         let is_lost = ends.wait(&runtime, &control, &links);
         balancing.stop();
         drop((answers, links));
-        let report = runtime.join()?;
-        let members = members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
-        if let Some(running) = members.map(|report| report.running).filter(|running| *running > 0) {
-            err!("warning: {running} application workers are left at a request that does not end");
+        let report = runtime.join();
+        // Whatever came of the run: those that do not end would be waited for.
+        let members = members.map(|members| members.stop_within(MEMBERS_TIME)).unwrap_or_default();
+        for member in members.running {
+            err!("warning: application worker {member} is left at a request that does not end");
         }
+        let mut report = report?;
+        report.violations.extend(members.failures.into_iter().map(Violation::from));
         let work = work.map(|work| work.summary());
         let summary = ServeSummary::new(&report, &control, &faults, work);
         Ok(print(&report, &summary, json, is_lost))

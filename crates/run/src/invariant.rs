@@ -7,6 +7,7 @@ use rheostat_io::DeviceCounters;
 use thiserror::Error;
 
 use crate::account::LaneSample;
+use crate::pool::MemberFailure;
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -121,6 +122,9 @@ pub enum Violation {
         /// What it said.
         message: String,
     },
+    /// A member of a pool ended by itself.
+    #[error(transparent)]
+    Member(#[from] MemberFailure),
 }
 
 /// What a run leaves behind to be checked.

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod migrate;
 mod notifier;
 pub mod offload;
+mod panic_message;
 pub mod poll;
 pub mod polling;
 pub mod pool;
@@ -44,8 +45,9 @@ pub use offload::{FlowNumber, OffloadedFlows};
 pub use poll::{Next, PollOutcome, PollPolicy};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
 pub use pool::{
-    AnyPoolClient, Lost, PacketClient, PacketPoolClient, PacketTicket, Pool, PoolClient,
-    PoolConfig, PoolError, PoolQueueing, PoolReport, PoolSharing, Reply, Stepped, WithClients,
+    AnyPoolClient, Lost, MemberFailure, PacketClient, PacketPoolClient, PacketTicket, Pool,
+    PoolClient, PoolConfig, PoolError, PoolQueueing, PoolReport, PoolSharing, Reply, Stepped,
+    WithClients,
 };
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::shared_receive::Sharing;

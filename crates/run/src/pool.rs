@@ -12,6 +12,7 @@
 //! | `channel` | the rings between one lane and one member |
 //! | `team` | queues of members that steal from each other |
 //! | `member` | the other end: does tasks, and sleeps |
+//! | `report` | what members have done, and how they ended |
 //! | `stepped` | a pool that a test drives |
 //!
 //! `docs/adr/0015-replies-in-order.md` states why it is so.
@@ -26,6 +27,7 @@ mod models;
 mod order;
 mod packets;
 mod queueing;
+mod report;
 mod stepped;
 mod team;
 mod waiting;
@@ -34,6 +36,7 @@ pub use channel::Lost;
 pub use client::PoolClient;
 pub use packets::{AnyPoolClient, PacketClient, PacketPoolClient, PacketTicket, Reply};
 pub use queueing::{PoolQueueing, PoolSharing};
+pub use report::{MemberFailure, PoolReport};
 pub use stepped::Stepped;
 
 use std::io;
@@ -49,9 +52,10 @@ use rheostat_base::{CoreId, sync};
 use thiserror::Error;
 
 use self::channel::{Back, Front, MemberState, NotifierSlot};
-use self::member::{Member, Seat};
+use self::member::{Member, Seat, TasksDone};
 use self::team::{Team, Thief};
 use crate::notifier::EventNotifier;
+use crate::panic_message::panic_message;
 
 /// How large a pool is, and the lanes it works for.
 #[derive(Clone, Debug)]
@@ -103,21 +107,9 @@ pub enum PoolError {
     /// A member's thread could not be started, or not be given what it sleeps on.
     #[error("cannot start a member of the pool: {0}")]
     Spawn(#[from] io::Error),
-    /// A member could not be pinned to its core; its tasks were lost.
+    /// A member has ended by itself.
     #[error(transparent)]
-    Pin(#[from] CoreError),
-}
-
-/// What the members of a pool have done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolReport {
-    /// Tasks done, those included that panicked.
-    pub tasks: u64,
-    /// Tasks that panicked.
-    pub panicked: u64,
-    /// Members that had not come to an end when waiting for them ended: each is still at a task. What they have done is not
-    /// counted.
-    pub running: usize,
+    Member(#[from] MemberFailure),
 }
 
 /// A pool with one client per lane, in their order.
@@ -127,7 +119,7 @@ pub type WithClients<P, W, T, R> = (P, Vec<PoolClient<W, T, R>>);
 /// first, and what lanes give afterwards, or have in a central queue, comes back as [`Lost::Ended`].
 #[derive(Debug)]
 pub struct Pool {
-    members: Vec<JoinHandle<Result<PoolReport, CoreError>>>,
+    members: Vec<JoinHandle<Result<TasksDone, CoreError>>>,
     states: Vec<sync::Arc<MemberState>>,
     stop: Arc<AtomicBool>,
 }
@@ -170,44 +162,44 @@ impl Pool {
     /// Lets the members do what they were given, and ends them.
     ///
     /// # Errors
-    /// [`PoolError::Pin`] when a member could not be pinned and so never worked.
-    ///
-    /// # Panics
-    /// When a member did, outside of a task.
+    /// [`PoolError::Member`] when a member had ended by itself. All others have ended, too.
     pub fn stop(self) -> Result<PoolReport, PoolError> {
-        self.stop_within(None)
+        self.end(None).into_result()
     }
 
-    /// As [`Pool::stop`], but waits no longer than this for tasks that do not end. The threads of such members are left alone.
-    ///
-    /// # Errors
-    /// As [`Pool::stop`].
-    ///
-    /// # Panics
-    /// As [`Pool::stop`].
-    pub fn stop_within(
-        mut self,
-        longest: impl Into<Option<Duration>>,
-    ) -> Result<PoolReport, PoolError> {
+    /// As [`Pool::stop`], but waits no longer than this for tasks that do not end. The threads of such members are left alone. The
+    /// report names them, and those that had ended by themselves.
+    pub fn stop_within(self, longest: Duration) -> PoolReport {
+        self.end(Some(Instant::now() + longest))
+    }
+
+    fn end(mut self, last: Option<Instant>) -> PoolReport {
         self.tell();
-        let last = longest.into().map(|longest| Instant::now() + longest);
         let mut sum = PoolReport::default();
-        for member in std::mem::take(&mut self.members) {
+        for (member, thread) in std::mem::take(&mut self.members).into_iter().enumerate() {
             while let Some(last) = last
-                && !member.is_finished()
+                && !thread.is_finished()
                 && Instant::now() < last
             {
                 thread::sleep(Duration::from_millis(1));
             }
-            if last.is_some() && !member.is_finished() {
-                sum.running += 1;
+            if last.is_some() && !thread.is_finished() {
+                sum.running.push(member);
                 continue;
             }
-            let report = member.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            sum.tasks += report.tasks;
-            sum.panicked += report.panicked;
+            match thread.join() {
+                Ok(Ok(done)) => {
+                    sum.tasks += done.tasks;
+                    sum.panicked += done.panicked;
+                }
+                Ok(Err(error)) => sum.failures.push(MemberFailure::Pin { member, error }),
+                Err(panic) => {
+                    let message = panic_message(&*panic);
+                    sum.failures.push(MemberFailure::Panicked { member, message });
+                }
+            }
         }
-        Ok(sum)
+        sum
     }
 
     fn tell(&self) {

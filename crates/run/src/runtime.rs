@@ -35,6 +35,7 @@ use crate::lane::{Lane, LaneTimes, TimeSource};
 use crate::load::LoadReporting;
 use crate::metrics::Metrics;
 use crate::migrate::{Migrator, Move, MoveError};
+use crate::panic_message::panic_message;
 use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
 use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
@@ -503,12 +504,6 @@ impl Runtime {
 fn unix_start(clock: &Clock) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64).saturating_sub(clock.now().as_nanos())
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
 }
 
 impl Drop for Runtime {

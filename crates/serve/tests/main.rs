@@ -8,6 +8,7 @@ mod dispatcher;
 mod fragments;
 mod http;
 mod listing;
+mod member_failures;
 mod moves;
 mod odd_segments;
 mod paths;

@@ -150,7 +150,9 @@ impl RunningService {
             if begun.elapsed() > TIMEOUT {
                 let problem = self.silent();
                 self.runtime.join()?;
-                self.members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
+                self.members
+                    .map(|members| members.stop_within(MEMBERS_TIME).into_result())
+                    .transpose()?;
                 return Err(problem);
             }
             thread::sleep(Duration::from_millis(1));
@@ -177,7 +179,7 @@ impl RunningService {
         // Before the drain, which ends connections.
         let totals = self.clients.totals();
         let report = self.runtime.join()?;
-        self.members.map(|members| members.stop_within(MEMBERS_TIME)).transpose()?;
+        self.members.map(|members| members.stop_within(MEMBERS_TIME).into_result()).transpose()?;
         if let Some(violation) = report.violations.first() {
             return Err(BenchError::Violated(violation.clone()).into());
         }

@@ -22,7 +22,7 @@ pub enum Lost {
     #[error("the task panicked: its message is on standard error")]
     Panicked,
     /// The member of the pool that was to do the task has ended.
-    #[error("the pool ended before it did the task: stop the lanes first")]
+    #[error("the member of the pool that was to do the task has ended")]
     Ended,
 }
 
@@ -149,6 +149,11 @@ impl<T, R> Front<T, R> {
         self.has_ended
     }
 
+    /// Whether the member has ended and the lane does not know yet: [`Front::collect`] tells it.
+    pub(super) fn has_just_ended(&self) -> bool {
+        !self.has_ended && self.member.has_ended()
+    }
+
     /// Gives a task. There must be room.
     pub(super) fn submit(&mut self, task: Task<T>) {
         match &mut self.tasks {
@@ -181,14 +186,14 @@ impl<T, R> Front<T, R> {
     /// Takes the answers that are there. `true` when the member has ended and these were its last.
     pub(super) fn collect(&mut self, answer: impl FnMut(Answer<R>)) -> bool {
         // Read before the replies, so that when the member has ended, all its replies are seen and the rest will never come.
-        let has_ended = !self.has_ended && self.member.has_ended();
+        let has_ended = self.has_just_ended();
         // All that are there: whatever was seen of the ring earlier was taken then, so it is looked at anew.
         self.replies.pop_each(usize::MAX, answer);
         self.has_ended |= has_ended;
         has_ended
     }
 
-    /// A task that the member, which has ended, left in a queue that others take from.
+    /// A task that is left in a queue of the member that others take from. All of them have ended.
     pub(super) fn take_left(&mut self) -> Option<Task<T>> {
         match &self.tasks {
             TasksIn::Ring(_) => None,
@@ -206,7 +211,7 @@ impl<T, R> Front<T, R> {
 
     /// Whether [`Front::collect`] would find something.
     pub(super) fn has_replies(&self) -> bool {
-        !self.replies.is_empty() || !self.has_ended && self.member.has_ended()
+        !self.replies.is_empty() || self.has_just_ended()
     }
 }
 

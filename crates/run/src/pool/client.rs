@@ -69,7 +69,7 @@ impl<W, T, R> PoolClient<W, T, R> {
                 self.feed(limit);
             }
             PoolQueueing::PerMember | PoolQueueing::Stealing { .. } => {
-                let Some(member) = self.member_of(hash) else { return Err((waits, task)) };
+                let Some(member) = self.find_member(hash) else { return Err((waits, task)) };
                 if self.load(member) >= self.depth {
                     return Err((waits, task));
                 }
@@ -108,12 +108,15 @@ impl<W, T, R> PoolClient<W, T, R> {
     /// Takes what has come of tasks, gives members what waits in a central queue, and returns how many outcomes there are.
     pub fn collect(&mut self) -> usize {
         if self.waiting.len() > 0 {
-            self.collect_all();
+            self.collect_outcomes();
+            if let PoolQueueing::Central(limit) = self.queueing {
+                self.feed(limit);
+            }
         }
         self.outcomes.len()
     }
 
-    fn collect_all(&mut self) {
+    fn collect_outcomes(&mut self) {
         let PoolClient { members, held, waiting, outcomes, .. } = self;
         let mut ends = false;
         for member in members {
@@ -127,29 +130,24 @@ impl<W, T, R> PoolClient<W, T, R> {
         if ends {
             self.lose();
         }
-        if let PoolQueueing::Central(limit) = self.queueing {
-            self.feed(limit);
-        }
     }
 
-    /// Returns what members that have ended were given and left.
+    /// Returns what members that have ended were given and left, unless others take it from their queues.
     #[cold]
     fn lose(&mut self) {
+        let is_over = self.has_ended();
         for member in 0..self.members.len() {
-            if !self.members[member].has_ended() {
-                continue;
-            }
             if self.members[member].team().is_some() {
-                while let Some(Task { place, .. }) = self.members[member].take_left() {
+                while is_over && let Some(Task { place, .. }) = self.members[member].take_left() {
                     self.lose_one(place);
                 }
-            } else {
+            } else if self.members[member].has_ended() {
                 while let Some(place) = self.waiting.one_of(member as u16) {
                     self.lose_one(place);
                 }
             }
         }
-        if self.has_ended() {
+        if is_over {
             while let Some(Task { place, .. }) = self.central.pop_front() {
                 self.lose_one(place);
             }
@@ -212,6 +210,10 @@ impl<W, T, R> PoolClient<W, T, R> {
             };
             let held = self.members.iter().zip(&self.held).map(of);
             let Some(member) = least_loaded_member(held, limit) else { return };
+            if self.members[member].has_just_ended() {
+                self.collect_outcomes();
+                continue;
+            }
             let Some(task) = self.central.pop_front() else { return };
             self.give(member, task);
         }
@@ -230,6 +232,17 @@ impl<W, T, R> PoolClient<W, T, R> {
     }
 
     /// The member for a hash, or the next after it that has not ended.
+    fn find_member(&mut self, hash: u32) -> Option<usize> {
+        loop {
+            let member = self.member_of(hash)?;
+            if !self.members[member].has_just_ended() {
+                return Some(member);
+            }
+            self.collect_outcomes();
+        }
+    }
+
+    /// As [`PoolClient::find_member`], of those of which the lane does not know that they have ended.
     fn member_of(&self, hash: u32) -> Option<usize> {
         let members = self.members.len();
         let first = self.queue_of(hash);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rheostat_base::choice::{IdleAction, IdlePolicy};
 use rheostat_base::sync::{Arc, hint};
 
-use super::PoolReport;
-use super::channel::{Answer, Back, Lost, MemberState, Task};
+use super::channel::{Answer, Back, Lost, MemberState, Outcome, Task};
+use super::waiting::Place;
 
 /// Tasks of one lane that a member does before it looks at the next.
 const TURN: usize = 32;
@@ -29,7 +29,22 @@ pub(super) struct Seat<T, R> {
 pub(super) struct Member<T, R, M> {
     seat: Seat<T, R>,
     work: M,
-    report: PoolReport,
+    done: TasksDone,
+}
+
+/// What a member has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TasksDone {
+    /// Tasks, those included that panicked.
+    pub(super) tasks: u64,
+    pub(super) panicked: u64,
+}
+
+/// A task that a member has taken from a queue, where nobody else would find it. When the member panics before it answers, the lane
+/// learns that the task is lost.
+struct TaskInHand<'a, T, R> {
+    channel: &'a mut Back<T, R>,
+    place: Place,
 }
 
 impl<T, R> Seat<T, R> {
@@ -93,14 +108,27 @@ impl<T, R> Drop for Seat<T, R> {
     }
 }
 
+impl<T, R> TaskInHand<'_, T, R> {
+    fn answer(self, outcome: Outcome<R>) {
+        self.channel.reply(Answer { place: self.place, outcome });
+        std::mem::forget(self);
+    }
+}
+
+impl<T, R> Drop for TaskInHand<'_, T, R> {
+    fn drop(&mut self) {
+        self.channel.reply(Answer { place: self.place, outcome: Err(Lost::Ended) });
+    }
+}
+
 impl<T, R, M: FnMut(T) -> R> Member<T, R, M> {
     /// A member that does tasks by `work`.
     pub(super) fn new(seat: Seat<T, R>, work: M) -> Member<T, R, M> {
-        Member { seat, work, report: PoolReport::default() }
+        Member { seat, work, done: TasksDone::default() }
     }
 
     /// Works, and spins, pauses and sleeps when there is nothing to do, until told to stop and all tasks are done.
-    pub(super) fn run(mut self, stop: &AtomicBool, idle: IdlePolicy) -> PoolReport {
+    pub(super) fn run(mut self, stop: &AtomicBool, idle: IdlePolicy) -> TasksDone {
         let mut empty_looks = 0_u32;
         loop {
             // Acquire: pairs with the Release store of the thread that stops the pool; the tasks that were given before are seen
@@ -111,7 +139,7 @@ impl<T, R, M: FnMut(T) -> R> Member<T, R, M> {
                 continue;
             }
             if stops {
-                return self.report;
+                return self.done;
             }
             self.seat.look();
             match idle.next(empty_looks, 0) {
@@ -131,14 +159,16 @@ impl<T, R, M: FnMut(T) -> R> Member<T, R, M> {
 
     /// Does the next task of a lane, if there is one. A task that panics ends neither the member nor others.
     pub(super) fn work_for(&mut self, lane: usize) -> bool {
-        let Some(Task { place, task }) = self.seat.channels[lane].next() else { return false };
-        self.seat.stop_looking();
+        let Member { seat, work, done } = self;
+        let Some(Task { place, task }) = seat.channels[lane].next() else { return false };
+        seat.stop_looking();
+        let in_hand = TaskInHand { channel: &mut seat.channels[lane], place };
         // What a task leaves half done is its own, or for `work` to put right.
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(task)));
-        self.report.tasks += 1;
-        self.report.panicked += u64::from(outcome.is_err());
-        let outcome = outcome.map_err(|_| Lost::Panicked);
-        self.seat.channels[lane].reply(Answer { place, outcome });
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(task)));
+        done.tasks += 1;
+        done.panicked += u64::from(outcome.is_err());
+        // Drops what the task panicked with, which may panic in turn.
+        in_hand.answer(outcome.map_err(|_| Lost::Panicked));
         true
     }
 

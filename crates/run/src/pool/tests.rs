@@ -79,7 +79,7 @@ fn a_task_that_panics_is_reported_and_ends_no_other() {
     client.ring();
     let outcomes = await_outcomes(client, 3);
     assert_eq!(outcomes, [(0, Ok(())), (1, Err(Lost::Panicked)), (2, Ok(()))]);
-    assert_eq!(pool.stop().unwrap(), PoolReport { tasks: 3, panicked: 1, running: 0 });
+    assert_eq!(pool.stop().unwrap(), PoolReport { tasks: 3, panicked: 1, ..PoolReport::default() });
 }
 
 #[test]
@@ -93,18 +93,16 @@ fn what_members_are_given_before_a_pool_stops_is_done_and_what_comes_after_is_lo
         }
         // There was no notification: the end notifies.
         assert_eq!(pool.stop().unwrap().tasks, 16);
-        // The client does not know yet that the pool has ended.
-        assert_eq!(client.submit(16, 0, 16), Err((16, 16)), "16 is all it may have");
+        assert_eq!(client.submit(16, 0, 16), Err((16, 16)), "nobody is left");
         let mut done = await_outcomes(client, 16);
         done.sort_by_key(|(number, _)| *number);
         assert!(done.into_iter().eq((0..16).map(|n| (n, Ok(n)))));
         assert!(client.has_ended());
-        assert_eq!(client.submit(17, 0, 17), Err((17, 17)), "it knows");
 
-        let (pool, mut clients) = Pool::start(&config, |_| |task: u32| task).unwrap();
+        let (mut pool, mut clients) = Stepped::new(&config, |_| |task: u32| task).unwrap();
         let client = &mut clients[0];
-        drop(pool);
         client.submit(1, 0, 1).unwrap();
+        (0..2).for_each(|member| pool.end(member));
         assert!(client.has_replies());
         assert_eq!(await_outcomes(client, 1), [(1, Err(Lost::Ended))]);
     }
@@ -124,20 +122,142 @@ fn what_waits_in_a_central_queue_is_lost_with_the_last_member() {
     assert_eq!(outcomes, [(0, Ok(0)), (1, lost), (2, lost), (3, lost)]);
 }
 
+const EVERY_QUEUEING: [PoolQueueing; 4] = [
+    PoolQueueing::Central(Outstanding::ONE),
+    PoolQueueing::Central(Outstanding::TWO),
+    PoolQueueing::PerMember,
+    PoolQueueing::Stealing { burst: 8 },
+];
+
+fn panicked(member: usize, message: &str) -> MemberFailure {
+    MemberFailure::Panicked { member, message: message.to_owned() }
+}
+
 #[test]
-fn a_member_whose_work_cannot_be_made_ends_and_others_go_on() {
-    let work = |member| {
-        assert!(member != 1, "no work for the second");
-        |task: u32| task
-    };
-    let config = config(2, 4, PoolQueueing::PerMember);
-    let (pool, mut clients) = Pool::start(&config, work).unwrap();
+fn a_member_whose_work_cannot_be_made_is_named_and_others_do_its_tasks() {
+    for queueing in EVERY_QUEUEING {
+        let work = |member| {
+            assert!(member != 1, "no work for the second");
+            |task: u32| task
+        };
+        let (pool, mut clients) = Pool::start(&config(2, 4, queueing), work).unwrap();
+        let client = &mut clients[0];
+        while !pool.members[1].is_finished() {
+            thread::yield_now();
+        }
+        for number in 0..4 {
+            client.submit(number, hash_of(1, 2), number).unwrap();
+            assert_eq!(await_outcomes(client, 1), [(number, Ok(number))], "{queueing:?}");
+        }
+        let report = pool.stop_within(Duration::from_secs(120));
+        assert_eq!(report.failures, [panicked(1, "no work for the second")]);
+        assert_eq!((report.tasks, report.running), (4, vec![]));
+    }
+}
+
+/// What a task panics with, whose end panics in turn, outside of the task.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the end of a panic");
+    }
+}
+
+#[test]
+fn a_task_is_lost_with_the_member_that_has_it_in_hand() {
+    for queueing in EVERY_QUEUEING {
+        let work = |_| |task: u32| if task == 0 { std::panic::panic_any(Bomb) } else { task };
+        let (pool, mut clients) = Pool::start(&config(2, 4, queueing), work).unwrap();
+        let client = &mut clients[0];
+        client.submit(0, 0, 0).unwrap();
+        client.ring();
+        assert_eq!(await_outcomes(client, 1), [(0, Err(Lost::Ended))], "{queueing:?}");
+        while pool.members.iter().all(|member| !member.is_finished()) {
+            thread::yield_now();
+        }
+        (1..4).for_each(|number| client.submit(number, 0, number).unwrap());
+        client.ring();
+        let mut outcomes = await_outcomes(client, 3);
+        outcomes.sort_by_key(|(number, _)| *number);
+        assert_eq!(outcomes, [(1, Ok(1)), (2, Ok(2)), (3, Ok(3))], "{queueing:?}");
+        // The other one, too: what is given now is lost or refused.
+        client.submit(0, 0, 0).unwrap();
+        client.ring();
+        assert_eq!(await_outcomes(client, 1), [(0, Err(Lost::Ended))], "{queueing:?}");
+        while pool.members.iter().any(|member| !member.is_finished()) {
+            thread::yield_now();
+        }
+        let lost = match client.submit(5, 0, 5) {
+            Ok(()) => await_outcomes(client, 1) == [(5, Err(Lost::Ended))],
+            Err(refused) => refused == (5, 5),
+        };
+        assert!(lost && client.has_ended() && client.is_empty(), "{queueing:?}");
+        let refused = pool.stop().unwrap_err();
+        assert!(
+            matches!(&refused, PoolError::Member(failure) if *failure == panicked(0, "the end of a panic")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn tasks_in_the_queue_of_a_member_that_ends_are_done_by_those_that_steal() {
+    let config = config(2, 4, PoolQueueing::Stealing { burst: 1 });
+    let (mut pool, mut clients) = Stepped::new(&config, |_| |task: u32| task).unwrap();
     let client = &mut clients[0];
-    client.submit(1, hash_of(1, 2), 1).unwrap();
-    assert_eq!(await_outcomes(client, 1), [(1, Err(Lost::Ended))]);
-    client.submit(2, hash_of(1, 2), 2).unwrap();
-    assert_eq!(await_outcomes(client, 1), [(2, Ok(2))], "the next member has its connections");
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.stop())).is_err());
+    (0..3).for_each(|number| client.submit(number, 0, number).unwrap());
+    pool.end(0);
+    assert_eq!(client.collect(), 0, "none is lost");
+    while pool.step(0) {}
+    let mut outcomes = await_outcomes(client, 3);
+    outcomes.sort_by_key(|(number, _)| *number);
+    assert_eq!(outcomes, [(0, Ok(0)), (1, Ok(1)), (2, Ok(2))]);
+}
+
+/// What tasks are done by, which panics when it is dropped.
+struct Fragile;
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        panic!("it breaks");
+    }
+}
+
+#[test]
+fn members_that_panic_at_their_end_are_named() {
+    let work = |_| {
+        let fragile = Fragile;
+        move |task: u32| {
+            let _ = &fragile;
+            task
+        }
+    };
+    let (pool, mut clients) = Pool::start(&config(2, 4, central()), work).unwrap();
+    let client = &mut clients[0];
+    client.submit(1, 0, 1).unwrap();
+    client.ring();
+    assert_eq!(await_outcomes(client, 1), [(1, Ok(1))]);
+    let report = pool.stop_within(Duration::from_secs(120));
+    assert_eq!(report.failures, [panicked(0, "it breaks"), panicked(1, "it breaks")]);
+}
+
+#[test]
+fn members_that_cannot_be_pinned_are_named_and_the_others_end() {
+    let base = config(3, 4, central());
+    let members = vec![None, Some(CoreId(u16::MAX)), None];
+    let (pool, mut clients) =
+        Pool::start(&PoolConfig { members, ..base }, |_| |task: u32| task).unwrap();
+    let client = &mut clients[0];
+    while !pool.members[1].is_finished() {
+        thread::yield_now();
+    }
+    (0..4).for_each(|number| client.submit(number, 0, number).unwrap());
+    client.ring();
+    assert!(await_outcomes(client, 4).iter().all(|(_, outcome)| outcome.is_ok()));
+    let report = pool.stop_within(Duration::from_secs(120));
+    assert!(matches!(report.failures[..], [MemberFailure::Pin { member: 1, .. }]), "{report:?}");
+    assert_eq!(report.tasks, 4);
 }
 
 /// Members that do each task when the test says so, and then say which member did which.
@@ -199,8 +319,8 @@ fn a_member_that_never_returns_is_left_and_named() {
     client.ring();
     held.release[1].send(()).unwrap();
     assert_eq!(await_outcomes(&mut client, 1).len(), 1);
-    let report = pool.stop_within(Duration::from_millis(50)).unwrap();
-    assert_eq!((report.tasks, report.running), (1, 1));
+    let report = pool.stop_within(Duration::from_millis(50));
+    assert_eq!((report.tasks, report.running), (1, vec![0]));
     assert_eq!(client.len(), 1, "a request without an answer");
 }
 

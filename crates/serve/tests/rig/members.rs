@@ -78,7 +78,7 @@ impl RunningMembers {
     pub(crate) fn stop(self, longest: std::time::Duration) -> PoolReport {
         match self.crew {
             Crew::Stepped(_) => PoolReport::default(),
-            Crew::Threads(pool) => pool.stop_within(longest).expect("members have worked"),
+            Crew::Threads(pool) => pool.stop_within(longest),
         }
     }
 

@@ -4,6 +4,7 @@ mod around;
 mod client;
 mod members;
 mod router;
+mod seeds;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub(crate) use around::Around;
 pub(crate) use client::Client;
 pub(crate) use members::{Members, QUEUEING, RunningMembers};
 pub(crate) use router::{Router, report};
+pub(crate) use seeds::seeds;
 
 pub(crate) const SHARDS: usize = 16;
 pub(crate) const PORT: u16 = 80;
