@@ -5,6 +5,7 @@ from __future__ import annotations
 import beside
 import bulk
 import configured
+import crowded
 import dispatched
 import faults
 import loads
@@ -44,6 +45,12 @@ SCENARIOS = {
     "files under inline-ws": (sharing.stealing, ("af_packet", "af_xdp")),
     "pipelines under inline-cfcfs": (sharing.central_pipelines, ("af_xdp",)),
     "pipelines under inline-ws": (sharing.stealing_pipelines, ("af_xdp",)),
+    "crowds under inline-cfcfs": (crowded.central, ("af_packet",)),
+    "crowds under inline-ws": (crowded.stealing, ("af_packet",)),
+    "crowds under dispatcher-1:1": (crowded.dispatched, ("af_packet",)),
+    "absent clients under inline-cfcfs": (crowded.central_absent, ("af_packet",)),
+    "absent clients under inline-ws": (crowded.stealing_absent, ("af_packet",)),
+    "absent clients under dispatcher-1:1": (crowded.dispatched_absent, ("af_packet",)),
     "a narrow path": (paths.narrow, ("routed",)),
     "beside the kernel": (beside.shares, ("af_packet", "af_xdp")),
     "a relay beside the kernel": (beside.relays, ("af_xdp",)),

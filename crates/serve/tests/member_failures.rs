@@ -114,11 +114,11 @@ fn a_member_that_ends_is_named_its_request_is_counted_and_others_handle_the_rest
         wait_until(&mut rig, &mut clients, |all| {
             all.iter().all(|client| client.received == b"a\nb\nc\n")
         });
-        rig.control.drain();
         clients.iter_mut().for_each(|client| client.finishes = true);
         wait_until(&mut rig, &mut clients, |all| {
             all.iter().all(|client| client.closed == Some(CloseReason::Finished))
         });
+        rig.pass(&mut clients, SECOND);
         let (control, members) = (rig.control.clone(), rig.take_members());
         rig.finish();
         let totals = control.totals();

@@ -80,54 +80,89 @@ mod models {
 
     const SHARD: ShardId = ShardId(0);
 
-    /// What lanes share: a queue of numbered packets, their tickets, and the shard, in which a packet's number is written down.
+    /// A queue of numbered packets, and their tickets.
     #[derive(Clone)]
-    struct Lanes {
+    struct Reception {
         queue: Arc<FairLock<u32>>,
         tickets: Arc<Tickets>,
-        cell: Arc<TakeCell<Vec<u32>>>,
     }
 
-    impl Lanes {
-        fn new() -> Lanes {
-            Lanes {
-                queue: Arc::new(FairLock::new(0)),
-                tickets: Arc::new(Tickets::new(1)),
-                cell: Arc::new(TakeCell::new(Vec::new())),
-            }
+    impl Reception {
+        fn new() -> Reception {
+            Reception { queue: Arc::new(FairLock::new(0)), tickets: Arc::new(Tickets::new(1)) }
         }
 
-        /// Receives a packet, and processes it when its ticket is due.
-        fn receive_one(&self) {
+        /// Receives a packet, and draws its ticket under the lock of the queue.
+        fn receive(&self) -> (u32, u32) {
             let mut access = FairAccess::new(self.queue.clone());
             let next = access.lock().expect("no lane panics");
             let packet = *next;
             *next += 1;
             let ticket = self.tickets.draw(SHARD);
             access.release();
-            loop {
-                if self.tickets.is_due(SHARD, ticket)
-                    && let Some(mut shard) = self.cell.take()
-                {
-                    shard.push(packet);
-                    self.tickets.done(SHARD, ticket + 1);
-                    return self.cell.put_back(shard).expect("it was taken");
-                }
-                thread::yield_now();
-            }
+            (packet, ticket)
         }
     }
 
-    /// Packets enter the shard in the order in which they were received, whichever lane received them.
+    /// Waits until a packet's ticket is due, and processes it: its number is written down in the shard.
+    fn process(tickets: &Tickets, cell: &TakeCell<Vec<u32>>, packet: u32, ticket: u32) {
+        loop {
+            if tickets.is_due(SHARD, ticket)
+                && let Some(mut shard) = cell.take()
+            {
+                shard.push(packet);
+                tickets.done(SHARD, ticket + 1);
+                return cell.put_back(shard).expect("it was taken");
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Tickets are in the order of the queue, whichever lanes receive. Fails when a ticket is drawn behind the release of the
+    /// queue, and when it is drawn by a load and a store.
+    #[test]
+    fn tickets_are_in_the_order_of_the_queue() {
+        loom::model(|| {
+            let reception = Reception::new();
+            let other = reception.clone();
+            let other = thread::spawn(move || other.receive());
+            let mine = reception.receive();
+            for (packet, ticket) in [mine, other.join().unwrap()] {
+                assert_eq!(packet, ticket);
+            }
+        });
+    }
+
+    /// Packets enter in the order of their tickets, whichever lanes have them. Fails when a lane enters before its ticket is due.
+    #[test]
+    fn packets_enter_in_the_order_of_tickets() {
+        loom::model(|| {
+            let tickets = Arc::new(Tickets::new(1));
+            let cell = Arc::new(TakeCell::new(Vec::new()));
+            let (theirs, shared) = (tickets.clone(), cell.clone());
+            let other = thread::spawn(move || process(&theirs, &shared, 11, 1));
+            process(&tickets, &cell, 10, 0);
+            process(&tickets, &cell, 12, 2);
+            other.join().unwrap();
+            assert_eq!(cell.take(), Some(vec![10, 11, 12]));
+        });
+    }
+
+    /// Both together: packets enter the shard in the order in which they were received, whichever lane received them.
     #[test]
     fn packets_enter_in_the_order_of_the_queue() {
         loom::model(|| {
-            let lanes = Lanes::new();
-            let other = lanes.clone();
-            let other = thread::spawn(move || other.receive_one());
-            lanes.receive_one();
+            let reception = Reception::new();
+            let cell = Arc::new(TakeCell::new(Vec::new()));
+            let (theirs, shared) = (reception.clone(), cell.clone());
+            let other = thread::spawn(move || {
+                let (packet, ticket) = theirs.receive();
+                process(&theirs.tickets, &shared, packet, ticket);
+            });
+            let (packet, ticket) = reception.receive();
+            process(&reception.tickets, &cell, packet, ticket);
             other.join().unwrap();
-            assert_eq!(lanes.cell.take(), Some(vec![0, 1]));
+            assert_eq!(cell.take(), Some(vec![0, 1]));
         });
     }
 }
