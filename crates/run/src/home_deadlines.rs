@@ -111,7 +111,7 @@ mod models {
         due.end(LaneId(0), seen);
     }
 
-    /// Two lanes look at a shard, in which a third arms a deadline: one of them knows of it in the end. Fails as the model above.
+    /// Two lanes look at a shard, in which a third arms a deadline: it is not forgotten. Fails as the next model does.
     #[test]
     fn no_deadline_is_forgotten_when_two_look() {
         loom::model(|| {
@@ -128,7 +128,7 @@ mod models {
     }
 
     /// However the home and a lane that arms a deadline take turns, the home has seen the deadline in the end, or knows when to look
-    /// again.
+    /// again. Fails when the minimum in `note` is relaxed, and when the exchange in `begin` is.
     #[test]
     fn no_deadline_is_forgotten() {
         loom::model(|| {
