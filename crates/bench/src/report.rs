@@ -20,7 +20,7 @@ mod shards;
 mod tests;
 mod versus;
 
-pub use files::{Found, ReportError, find, one};
+pub use files::{Found, ReportError, find, one, requests as request_rows};
 pub use page::Page;
 pub use rows::RowFile;
 

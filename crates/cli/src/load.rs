@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rheostat_base::unit::{parse_count, parse_duration};
+use rheostat_bench::record::{Header, RowRecorder};
 use rheostat_load::classes::ClassError;
 use rheostat_load::protocol::ProtocolError;
 use rheostat_load::report::{Asked, Verdict};
@@ -36,6 +37,7 @@ const NOT_OFFERED: u8 = 3;
   rheo load --address 10.0.0.1:7000 --rate 20k --connections 64 --workers 7      of dispatcher-1:7
   rheo load --address 127.0.0.1:6379 --protocol resp --rate 10k --class 'get=0.9:GET key' --class 'set=0.1:SET key {data}'
   rheo load --address 127.0.0.1:8080 --protocol http --rate 1k --class home=1:/index.html --hdr latencies.hlog
+  rheo load --address 10.0.0.1:7000 --rate 20k --scheduler inline-ws --record requests.jsonl    for `rheo bench report`
   rheo load --address 127.0.0.1:7 --protocol echo --rate 5k --runs 1 --duration 5s --tsv
 
 Requests are due at moments that no reply changes, and latency counts from the moment a request was due, not from its
@@ -118,6 +120,12 @@ pub(crate) struct Args {
     /// Print lines with tabs.
     #[arg(long)]
     tsv: bool,
+    /// The server's scheduler: what records and charts call it, instead of its address.
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
+    /// Add the report, behind a header, to this file, which `rheo bench report` shows and compares.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Write all latencies to a log of HdrHistogram.
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
@@ -172,6 +180,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         File::create(file).map_err(|source| LoadOptionError::Log { file: file.clone(), source })
     });
     let log = log.transpose()?;
+    let header = Header::new(&crate::BUILD);
+    let mut recorder =
+        args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
     let stop = Arc::new(AtomicBool::new(false));
     interrupt::set(&stop)?;
     let floor = match floor(args, &plan, &run, &stop) {
@@ -202,6 +213,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let asked = Asked {
         server: plan.server.to_string(),
+        scheduler: args.scheduler.clone(),
         protocol: plan.protocol.name().to_owned(),
         arrivals: args.arrivals.to_string(),
         connections: plan.connections,
@@ -219,6 +231,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         written.map_err(|source| LoadOptionError::Log { file: file.clone(), source })?;
     }
     print(args, &report);
+    if let Some(recorder) = &mut recorder {
+        recorder.add(&report)?;
+    }
     Ok(match report.verdict() {
         Verdict::Offered => ExitCode::SUCCESS,
         Verdict::Failed => ExitCode::FAILURE,

@@ -66,10 +66,28 @@ fn a_load_is_reported_as_json_tsv_and_a_log() {
     assert_eq!(report["classes"][0]["replies"], report["replies"]);
     assert!(report["classes"][0]["slowdown_p999"].is_null(), "{report}");
     assert!(std::fs::read_to_string(&log).unwrap().matches("Tag=class-0").count() == 2);
-    let output = command(address, &runs[..4]).arg("--tsv").output().unwrap();
+    let record = folder.path().join("loads.jsonl");
+    let recorded = ["--record", record.to_str().unwrap(), "--scheduler", "inline-ws", "--tsv"];
+    let output = command(address, &runs[..4]).args(recorded).output().unwrap();
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     let columns = |line: &str| line.split('\t').count();
     assert_eq!(table.lines().map(columns).collect::<Vec<_>>(), [15; 3], "{table}");
+    let lines: Vec<Value> = std::fs::read_to_string(&record)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [header, row] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(header["command"].as_str().is_some_and(|command| command.starts_with("rheo load")));
+    assert_eq!((&row["scheduler"], &row["rate"]), (&"inline-ws".into(), &500.0.into()), "{row}");
+    // The same rate is on both sides, so their rows are of the same kind.
+    let compared = Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .args(["bench", "report", "--compare"])
+        .args([&record, &record])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(told.contains("echo, inline-ws, 500 requests per second\n  offered"), "{told}");
 }
 
 #[test]

@@ -104,6 +104,31 @@ fn two_results_are_compared() {
     assert!((ratio["ratio"].as_f64().unwrap() - 203.5 / 103.5).abs() < 0.01, "{ratio}");
 }
 
+/// Committed rows of two builds, of which the older had fewer fields.
+#[test]
+fn rows_about_requests_are_compared_across_builds() {
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../results/2026-11-26-xeon-2vcpu");
+    let [older, newer] =
+        ["sched-bench", "sched-shared"].map(|name| format!("{results}/{name}.jsonl"));
+    let folder = tempfile::tempdir().unwrap();
+    let output = rheo(folder.path(), &["--compare", &older, &newer]);
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(told.contains("null, inline-dfcfs, 2 workers, load 0.5\n  offered"), "{told}");
+    assert!(told.contains("null, inline-cfcfs, 2 workers, load 0.5\n  not in A"), "{told}");
+    let lines = text(&rheo(folder.path(), &["--compare", &older, &newer, "--json"]).stdout);
+    let capacity = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .find(|line| line["figure"] == "capacity" && line["load"] == 0.5)
+        .unwrap();
+    let named = [&capacity["workload"], &capacity["scheduler"]];
+    assert_eq!(named, ["null", "inline-dfcfs"], "{capacity}");
+    let ratio = capacity["ratio"].as_f64().unwrap();
+    assert!((ratio - 1_609_512.0 / 1_603_446.0).abs() < 1e-9, "{capacity}");
+    assert_eq!(capacity["verdict"], "no-difference", "{capacity}");
+}
+
 #[test]
 fn what_is_missing_or_wrong_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -93,6 +93,40 @@ fn rows_for_people_end_with_a_verdict_and_charts_are_drawn() {
 }
 
 #[test]
+fn recorded_rows_are_drawn_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for seed in ["1", "1", "2"] {
+        let record = ["--seed", seed, "--record", &file(&format!("{seed}.jsonl"))];
+        let output = rheo(&[&QUICK[..], &record].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let recorded = std::fs::read_to_string(file("1.jsonl")).unwrap();
+    let headers = recorded.lines().filter(|line| line.starts_with("{\"command\":")).count();
+    assert_eq!((headers, recorded.lines().count()), (2, 2 * (1 + 12)), "{recorded}");
+
+    let output = rheo(&["bench", "report", &file("1.jsonl"), "--output", &file("report.html")]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(file("report.html")).unwrap();
+    let titles = page.matches("<h3>constant-10us, 2 workers, simulated: p99.9 over the load</h3>");
+    assert_eq!(titles.count(), 2, "one for each command");
+
+    let compare = |a: &str, b: &str| {
+        let output = rheo(&["bench", "report", "--compare", &file(a), &file(b), "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let lines = text(&output.stdout);
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let ratios = compare("2.jsonl", "1.jsonl");
+    let of = |figure: &str| ratios.iter().filter(|line| line["figure"] == figure).count();
+    assert_eq!((of("p999_us"), of("capacity")), (12, 12), "{ratios:?}");
+    // What was recorded twice has no partner the second time.
+    assert_eq!(ratios.iter().filter(|line| line["missing"] == "a").count(), 12);
+    let same = compare("1.jsonl", "1.jsonl");
+    assert!(same.iter().all(|line| line["ratio"] == 1.0), "{same:?}");
+}
+
+#[test]
 fn printed_costs_can_be_read_again_and_wrong_ones_name_file_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("costs.json");

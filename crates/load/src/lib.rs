@@ -30,7 +30,7 @@ pub use classes::{Class, ClassMix};
 pub use error::LoadError;
 pub use protocol::Protocol;
 pub use receiver::Ends;
-pub use report::{LoadReport, RunResult};
+pub use report::{LoadReport, RunResult, Verdict as LoadVerdict};
 pub use self_check::{Floor, self_check};
 pub use session::{LoadPlan, RunPlan, Session};
 pub use spread::{QueueHash, Spread};

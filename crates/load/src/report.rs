@@ -1,6 +1,6 @@
 //! What runs came to.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::classes::ClassMix;
 use crate::error::LoadError;
@@ -52,10 +52,13 @@ impl RunResult {
 }
 
 /// What all runs came to. Times are in microseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadReport {
     /// The server.
     pub server: String,
+    /// The server's scheduler, if the caller named it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scheduler: Option<String>,
     /// The protocol.
     pub protocol: String,
     /// The gaps between requests.
@@ -63,7 +66,7 @@ pub struct LoadReport {
     /// Connections.
     pub connections: usize,
     /// Connections on each of the server's queues, where its hash is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queues: Option<Vec<usize>>,
     /// Requests a second that were asked for.
     pub rate: f64,
@@ -124,7 +127,7 @@ pub struct LoadReport {
     /// The classes of requests.
     pub classes: Vec<ClassReport>,
     /// Why it ended early, unless it was told to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
     /// All latencies of all runs.
     #[serde(skip)]
@@ -132,7 +135,7 @@ pub struct LoadReport {
 }
 
 /// What a class came to. Slowdown is latency ÷ service time, for servers that state it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClassReport {
     /// Its name: a service time, where the server picks the class.
     pub name: String,
@@ -163,6 +166,8 @@ pub struct ClassReport {
 pub struct Asked {
     /// The server.
     pub server: String,
+    /// Its scheduler, if that is known.
+    pub scheduler: Option<String>,
     /// The protocol.
     pub protocol: String,
     /// The gaps between requests.
@@ -227,6 +232,7 @@ impl LoadReport {
         let classes = classes.iter().enumerate().filter(|(_, class)| class.latency.count() > 0);
         LoadReport {
             server: asked.server,
+            scheduler: asked.scheduler,
             protocol: asked.protocol,
             arrivals: asked.arrivals,
             connections: asked.connections,

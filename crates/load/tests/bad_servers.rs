@@ -19,6 +19,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 fn report(result: RunResult) -> LoadReport {
     let asked = Asked {
         server: "there".to_owned(),
+        scheduler: None,
         protocol: "work".to_owned(),
         arrivals: "exponential".to_owned(),
         connections: 2,

@@ -55,6 +55,7 @@ fn old_http(mut stream: TcpStream, _: usize) {
 fn asked(mix: ClassMix) -> Asked {
     Asked {
         server: "here".to_owned(),
+        scheduler: None,
         protocol: "work".to_owned(),
         arrivals: "exponential".to_owned(),
         connections: 4,

@@ -1,8 +1,10 @@
 //! Two results held against each other, row by row.
 
 mod ratio;
+mod requests;
 mod text;
 
+pub use requests::{RequestComparison, RequestPair, RequestRatio, compare_requests};
 use serde::Serialize;
 
 use super::cells::{Cell, cells};

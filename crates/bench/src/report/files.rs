@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::profiles;
 use super::rows::{self, RowFile};
-use crate::record::{RecordError, Results, read};
+use crate::record::{RecordError, RequestRow, Results, read};
 
 /// What was found under some files and folders.
 #[derive(Debug, Default)]
@@ -95,6 +95,18 @@ pub fn one(place: &Path) -> Result<(PathBuf, Results), ReportError> {
         .into_iter()
         .max_by(|(_, a), (_, b)| a.file_header.started.cmp(&b.file_header.started));
     newest.ok_or_else(|| ReportError::Nothing { places: vec![place.to_owned()] })
+}
+
+/// The rows about requests in a file, or in all files of a folder; none where there are runs of scenarios.
+///
+/// # Errors
+/// As [`find`].
+pub fn requests(place: &Path) -> Result<Vec<RequestRow>, ReportError> {
+    let found = find(&[place.to_owned()])?;
+    if !found.results.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(found.rows.iter().flat_map(RowFile::requests).collect())
 }
 
 /// Reads a file of results, or of profiles.

@@ -4,6 +4,7 @@ mod latency;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod throughput;
 
 pub use stages::{StageFigure, stage_chart};
 
@@ -15,10 +16,14 @@ use crate::record::{Header, RequestRow};
 pub fn page(header: &Header, note: &str, rows: &[RequestRow]) -> String {
     let rigs = listed(distinct(rows.iter().map(|row| row.rig.as_str())));
     let Header { command, commit, profile, machine, started } = header;
-    let title = format!(
-        "Requests by scheduler: rig {rigs}, {}, {} cores",
-        machine.processor, machine.cores
-    );
+    let title = match rows.iter().all(RequestRow::is_simulated) {
+        // The machine that simulates decides nothing.
+        true => "Requests by scheduler, simulated".to_owned(),
+        false => format!(
+            "Requests by scheduler: rig {rigs}, {}, {} cores",
+            machine.processor, machine.cores
+        ),
+    };
     let mut page = Page::new(&title);
     page.code(command);
     page.facts([
@@ -28,20 +33,59 @@ pub fn page(header: &Header, note: &str, rows: &[RequestRow]) -> String {
         ("started", started.clone()),
     ]);
     page.text("", note);
+    if rows.iter().all(|row| row.stages.is_none() && !row.is_simulated()) {
+        page.text("", "The stages of requests were not timed.");
+    }
     figures(&mut page, rows);
     page.finish()
 }
 
-/// Draws all figures of these rows, by workload, workers and rig.
+/// Draws all figures of these rows, by workload, workers and rig; of many schedulers, by kind of scheduler.
 pub(super) fn figures(page: &mut Page, rows: &[RequestRow]) {
     let rows = numbered(rows);
-    let schedulers = distinct(rows.iter().map(|row| row.scheduler.as_str()));
     for place in distinct(rows.iter().map(place)) {
         let own: Vec<&RequestRow> = rows.iter().filter(|row| self::place(row) == place).collect();
-        let group = Group { name: named(place), schedulers: &schedulers, rows: own };
-        stages::write(page, &group);
-        latency::write(page, &group);
+        for group in groups(named(place), own) {
+            stages::write(page, &group);
+            latency::write(page, &group);
+            throughput::write(page, &group);
+        }
     }
+}
+
+/// A kind of scheduler, and which ones it has.
+type Kind = (&'static str, fn(&str) -> bool);
+
+const KINDS: [Kind; 5] = [
+    ("inline", |name| name.starts_with("inline-") || name.starts_with("ideal-")),
+    ("dispatchers with a central queue", |name| is_dispatcher(name) && is_central(name)),
+    ("dispatchers with queues by connection", |name| {
+        is_dispatcher(name) && name.contains("-dfcfs")
+    }),
+    ("dispatchers whose members steal", |name| is_dispatcher(name) && name.contains("-ws")),
+    ("others", |name| KINDS[..4].iter().all(|(_, has)| !has(name))),
+];
+
+fn is_dispatcher(name: &str) -> bool {
+    name.starts_with("dispatcher-")
+}
+
+fn is_central(name: &str) -> bool {
+    !name.contains("-dfcfs") && !name.contains("-ws")
+}
+
+/// The rows together, or by kind of scheduler where they have more schedulers than there are colours.
+fn groups(name: String, rows: Vec<&RequestRow>) -> Vec<Group<'_>> {
+    if distinct(rows.iter().map(|row| row.scheduler.as_str())).len() <= SERIES {
+        return vec![Group { name, rows }];
+    }
+    let group = |(kind, has): Kind| {
+        let rows = rows.iter().copied().filter(|row| has(&row.scheduler)).collect();
+        Group { name: format!("{name}, {kind}"), rows }
+    };
+    let mut groups: Vec<Group<'_>> = KINDS.into_iter().map(group).collect();
+    groups.retain(|group| !group.rows.is_empty());
+    groups
 }
 
 /// What rows of one figure have in common.
@@ -52,7 +96,7 @@ fn place(row: &RequestRow) -> Place<'_> {
 }
 
 /// The rows, with a number behind the name of a scheduler that was measured before at the same load.
-fn numbered(rows: &[RequestRow]) -> Vec<RequestRow> {
+pub(super) fn numbered(rows: &[RequestRow]) -> Vec<RequestRow> {
     let same = |row: &RequestRow, earlier: &&RequestRow| {
         (place(row), row.load, &row.scheduler) == (place(earlier), earlier.load, &earlier.scheduler)
             && (row.load.is_some() || row.offered == earlier.offered)
@@ -69,23 +113,19 @@ fn numbered(rows: &[RequestRow]) -> Vec<RequestRow> {
 
 /// Rows of one workload.
 struct Group<'a> {
-    /// The workload, its workers and its rig.
+    /// The workload, its workers, its rig, and the kind of scheduler if there are several.
     name: String,
-    /// All schedulers of the page: each has the same colour in all figures.
-    schedulers: &'a [&'a str],
     rows: Vec<&'a RequestRow>,
 }
 
 impl Group<'_> {
-    /// The schedulers of these rows, in the order of the page.
-    fn own_schedulers(&self) -> impl Iterator<Item = &str> {
-        let has = |name: &str| self.rows.iter().any(|row| row.scheduler == name);
-        self.schedulers.iter().copied().filter(move |name| has(name))
+    /// The schedulers of these rows in their order: each has the colour of its place.
+    fn schedulers(&self) -> Vec<&str> {
+        distinct(self.rows.iter().map(|row| row.scheduler.as_str()))
     }
 
-    /// The colour of a scheduler.
-    fn series(&self, scheduler: &str) -> usize {
-        self.schedulers.iter().position(|name| *name == scheduler).unwrap_or(0) % SERIES
+    fn is_simulated(&self) -> bool {
+        self.rows.iter().any(|row| row.is_simulated())
     }
 }
 

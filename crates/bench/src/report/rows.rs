@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::page::Page;
 use super::plot::Table;
-use super::shards;
-use crate::record::RecordError;
+use super::{requests, shards};
+use crate::record::{RecordError, RequestRow};
 
 /// Tables of up to so many rows are shown unfolded.
 const SHORT: usize = 24;
@@ -26,10 +26,19 @@ pub struct RowFile {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Content {
-    /// Objects, a line each. Those with a `command` say how the rows below them were made.
-    Rows { headers: Vec<Row>, rows: Vec<Row> },
+    /// Objects, a line each.
+    Rows(Vec<Block>),
     /// What a command printed.
     Text(String),
+}
+
+/// Rows, and how they were made: by the `command` of the line above them, if there is one.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Block {
+    header: Option<Row>,
+    rows: Vec<Row>,
+    /// Those that are about requests.
+    requests: Vec<RequestRow>,
 }
 
 /// Names and values in the order of the line.
@@ -41,10 +50,13 @@ impl Row {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    fn value(&self) -> Value {
+        Value::Object(self.0.iter().cloned().collect())
+    }
+
     /// The same as a row of `rheo bench nf`, if it is one.
     fn as_row_of_chain(&self) -> Option<crate::nf::Row> {
-        let fields = self.0.iter().cloned().collect();
-        serde_json::from_value(Value::Object(fields)).ok()
+        serde_json::from_value(self.value()).ok()
     }
 
     fn is_header(&self) -> bool {
@@ -92,19 +104,56 @@ pub(super) fn read(path: &Path) -> Result<RowFile, RecordError> {
     }
     let wrong = |line, problem: String| RecordError::Line { path: path.to_owned(), line, problem };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let (mut headers, mut rows) = (Vec::new(), Vec::new());
+    let mut blocks = vec![Block::default()];
     for (number, line) in (1..).zip(whole.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let row: Row =
             serde_json::from_str(line).map_err(|error| wrong(number, error.to_string()))?;
         if row.is_of_runs() {
             return Err(wrong(number, "a run stands among rows".into()));
         }
-        if row.is_header() { headers.push(row) } else { rows.push(row) }
+        if row.is_header() {
+            blocks.push(Block { header: Some(row), ..Block::default() });
+        } else if let Some(block) = blocks.last_mut() {
+            block.requests.extend(RequestRow::read(&row.value()));
+            block.rows.push(row);
+        }
     }
-    if rows.iter().all(|row| row.0.is_empty()) {
+    if blocks.iter().flat_map(|block| &block.rows).all(|row| row.0.is_empty()) {
         return Err(wrong(1, "there is no row of results".into()));
     }
-    Ok(RowFile { path: path.to_owned(), content: Content::Rows { headers, rows } })
+    Ok(RowFile { path: path.to_owned(), content: Content::Rows(blocks) })
+}
+
+impl RowFile {
+    /// Its rows about requests, in their order.
+    pub fn requests(&self) -> Vec<RequestRow> {
+        let blocks = match &self.content {
+            Content::Rows(blocks) => blocks.as_slice(),
+            Content::Text(_) => &[],
+        };
+        blocks.iter().flat_map(|block| &block.requests).cloned().collect()
+    }
+}
+
+/// Rows about requests that are drawn together, with the headers above them: those below one header, and loads of one rate each
+/// with those that follow.
+fn drawn_together(blocks: &[Block]) -> Vec<(Vec<&Row>, Vec<RequestRow>)> {
+    let is_single = |rows: &[RequestRow]| rows.iter().all(|row| row.load.is_none());
+    let mut all: Vec<(Vec<&Row>, Vec<RequestRow>)> = Vec::new();
+    for block in blocks.iter().filter(|block| !block.requests.is_empty()) {
+        match all.last_mut() {
+            Some((headers, rows)) if is_single(rows) && is_single(&block.requests) => {
+                headers.extend(&block.header);
+                rows.extend(block.requests.iter().cloned());
+            }
+            _ => all.push((block.header.iter().collect(), block.requests.clone())),
+        }
+    }
+    all
+}
+
+fn facts(page: &mut Page, header: &Row) {
+    page.facts(header.0.iter().map(|(name, value)| (name.as_str(), shown(value))));
 }
 
 pub(super) fn id(number: usize) -> String {
@@ -128,27 +177,32 @@ pub(super) fn write(page: &mut Page, number: usize, file: &RowFile) {
     page.section(&id(number), &title(file), "rows", false);
     match &file.content {
         Content::Text(text) => page.code(text),
-        Content::Rows { headers, rows } => {
-            for header in headers {
-                page.facts(header.0.iter().map(|(name, value)| (name.as_str(), shown(value))));
+        Content::Rows(blocks) => {
+            for block in blocks.iter().filter(|block| block.requests.is_empty()) {
+                block.header.iter().for_each(|header| facts(page, header));
             }
-            let of_chains: Vec<_> = rows.iter().filter_map(Row::as_row_of_chain).collect();
+            let rows: Vec<&Row> = blocks.iter().flat_map(|block| &block.rows).collect();
+            let of_chains: Vec<_> = rows.iter().filter_map(|row| row.as_row_of_chain()).collect();
             shards::write(page, &of_chains);
-            let table = table(rows);
+            for (headers, rows) in drawn_together(blocks) {
+                headers.into_iter().for_each(|header| facts(page, header));
+                requests::figures(page, &rows);
+            }
+            let table = table(&rows);
             page.table(&format!("{} rows", rows.len()), rows.len() <= SHORT, &table);
         }
     }
 }
 
 /// A column for each name that any row has, in the order in which they first appear.
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[&Row]) -> Table {
     let mut head: Vec<String> = Vec::new();
     for (name, _) in rows.iter().flat_map(|row| &row.0) {
         if !head.contains(name) {
             head.push(name.clone());
         }
     }
-    let cells = |row: &Row| {
+    let cells = |row: &&Row| {
         head.iter().map(|name| row.get(name).map_or_else(|| "–".to_owned(), shown)).collect()
     };
     let rows = rows.iter().map(cells).collect();
@@ -216,6 +270,26 @@ mod tests {
         assert!(several.contains("0.750 of the throughput with 128 shards"), "{several}");
         let one = shown_as("nf.jsonl", &(row(128, 8.0) + &row(128, 6.0))).unwrap();
         assert!(!one.contains("Throughput against shards"));
+    }
+
+    #[test]
+    fn each_command_that_measured_requests_has_figures_of_its_own() {
+        let row = |load: f64, p999: f64| {
+            format!(
+                "{{\"scheduler\":\"inline-ws\",\"workers\":2,\"rig\":\"pumped\",\"workload\":\"null\",\
+                 \"connections\":8,\"load\":{load},\"offered\":1e5,\"achieved\":1e5,\"capacity\":1e6,\
+                 \"capacity_range\":[9e5,1.1e6],\"ns_per_request\":900.0,\"above_first_ns\":0.0,\
+                 \"client_ns\":[200.0,200.0],\"service_ns\":1.0,\"p999_us\":{p999},\"saturated\":false,\
+                 \"waited\":0,\"requests\":9,\"allocations\":0.0}}\n"
+            )
+        };
+        let header = |command: &str| format!("{{\"command\":\"{command}\"}}\n");
+        let text = header("rheo one") + &row(0.2, 5.0) + &header("rheo two") + &row(0.2, 7.0);
+        let html = shown_as("sched.jsonl", &text).unwrap();
+        let places =
+            ["rheo one", "At load 0.2: inline-ws 5", "rheo two", "At load 0.2: inline-ws 7"]
+                .map(|text| html.find(text).unwrap_or_else(|| panic!("{text} in {html}")));
+        assert!(places.is_sorted(), "{places:?}");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rheostat_bench::record::{FileHeader, Results};
-use rheostat_bench::report::{self, Found, ReportError, compare::compare};
+use rheostat_bench::report::compare::{compare, compare_requests};
+use rheostat_bench::report::{self, Found, ReportError};
 
 use crate::failure::Failure;
 
@@ -14,6 +15,8 @@ use crate::failure::Failure;
   rheo bench report                                  everything under results/, to report.html
   rheo bench report results/bench-balance-20261121T203000Z.jsonl --output balance.html
   rheo bench report --compare before.jsonl after.jsonl
+  rheo bench report requests.jsonl                   rows of `rheo bench sched`, `rheo sim sched`, `rheo load --record`
+  rheo bench report --compare requests-before.jsonl requests-after.jsonl
   rheo bench report --compare before/ after/ --json | jq 'select(.verdict == \"slower\")'
 
 Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run; lines that
@@ -24,7 +27,8 @@ read is named, and the exit status is 1.
 Ratios are B's metric as a multiple of A's, each with an interval of 95 %: over pairs of runs with the same
 seed, which had the same packets, or by resampling where there are no such pairs. A difference is reported
 where the interval does not hold 1; of equal metrics, up to one in twenty is reported by chance. Of folders,
---compare takes the newest results.")]
+--compare takes the newest results. Rows about requests are compared by workload, scheduler, workers and load,
+with an interval where both rows have one (p99.9, capacity).")]
 pub(super) struct Args {
     /// Files of results, or folders with such files.
     #[arg(value_name = "FILE|DIR", default_value = "results", conflicts_with = "compare")]
@@ -70,6 +74,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let (requests_a, requests_b) = (report::request_rows(a)?, report::request_rows(b)?);
+    if !requests_a.is_empty() && !requests_b.is_empty() {
+        let comparison = compare_requests(&requests_a, &requests_b);
+        if json {
+            comparison.json_lines().iter().for_each(|line| out!("{line}"));
+        } else {
+            out!("A: {}\nB: {}\n\n{comparison}", a.display(), b.display());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let ((path_a, a), (path_b, b)) = (report::one(a)?, report::one(b)?);
     let comparison = compare(&a, &b);
     if json {

@@ -10,7 +10,7 @@ use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::error::BenchError;
 use rheostat_bench::noise::Noise;
-use rheostat_bench::record::{Header, RequestRow};
+use rheostat_bench::record::{Header, RequestRow, RowRecorder};
 use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sched::{Comparison, RigWorkload, SchedBench, heading, measure_request_costs};
 use rheostat_bench::sim::sched::RequestCosts;
@@ -34,6 +34,7 @@ use crate::serve::operations_of_roots;
   rheo bench sched --workload constant-1us --compare costs.json  the same in simulation, beside each row
   rheo bench sched --workload bimodal-1 --times               where the time of requests goes, stage by stage
   rheo bench sched --workload bimodal-1 --times --output sched.html  the same as stacked bars, beside charts of latencies
+  rheo bench sched --workload constant-1us --record requests.jsonl  rows for `rheo bench report`
   rheo bench sched --rounds 5 --windows 4 --window 500ms --json > sched-bench.jsonl
 
 The rig `pumped`: clients inside the process send requests of 128 bytes over TCP to a service on lanes of their own. In the open loop
@@ -83,6 +84,9 @@ pub(super) struct Args {
     /// Simulate each row as well, with the costs of this file and the pauses of this machine.
     #[arg(long, value_name = "COSTS")]
     compare: Option<PathBuf>,
+    /// Also add the rows, behind a header, to this file, which `rheo bench report` shows and compares.
+    #[arg(long, value_name = "FILE", conflicts_with = "costs")]
+    record: Option<PathBuf>,
     /// Also write a page with charts: with --times where the time of requests goes, and latencies over the load.
     #[arg(short, long, value_name = "FILE", conflicts_with = "costs")]
     output: Option<PathBuf>,
@@ -134,17 +138,24 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let header = Header::new(&crate::BUILD);
     let page = args.output.as_deref().map(Page::create).transpose()?;
+    let mut recorder =
+        args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
     let printed = Rows::begin(args.json, &heading());
+    let mut recorded = Ok(());
     let mut rows = Vec::new();
     let result = bench.run(|row| {
         printed.print(row, row);
         rows.push(RequestRow::from(row));
+        if let (Ok(()), Some(recorder)) = (&recorded, &mut recorder) {
+            recorded = recorder.add(row);
+        }
     });
     // What was measured until an error is kept.
     if let Some(page) = page {
         page.write(&requests::page(&header, NOTE, &rows))?;
     }
     result?;
+    recorded?;
     Ok(ExitCode::SUCCESS)
 }
 

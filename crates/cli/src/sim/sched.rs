@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::costs::Costs;
-use rheostat_bench::record::Header;
-use rheostat_bench::report::ReportError;
+use rheostat_bench::record::{Header, RequestRow, RowRecorder};
+use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sim::sched::{
-    CONNECTIONS, LOADS, RequestCosts, RequestCostsError, SchedBench, SchedRow, SchedTable,
-    Workload, page,
+    CONNECTIONS, LOADS, RequestCosts, RequestCostsError, SchedBench, SchedRow, SchedTable, Workload,
 };
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 
@@ -25,6 +24,7 @@ use crate::failure::Failure;
   rheo sim sched --scheduler inline-cfcfs,inline-ws,dispatcher-2:6-ws --lock 40
   rheo sim sched --costs measured:my-costs.json --json > sched.jsonl
   rheo sim sched --workload bimodal-1 --ideals --output sched.html
+  rheo sim sched --cores 2 --record requests.jsonl  beside what `rheo bench sched --record requests.jsonl` measured
   rheo sim sched --print-costs > my-costs.json      the format of such a file
 
 Requests arrive at random (Poisson) in an open loop, and pass packet delivery, TCP in, the application and TCP out on the
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Add what is possible without any cost of scheduling: one queue, and processor sharing.
     #[arg(long)]
     ideals: bool,
+    /// Also add the rows, behind a header, to this file, which `rheo bench report` shows and compares.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Also write a page with charts.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -154,6 +157,10 @@ impl SchedSetup {
     }
 }
 
+/// What the page states of loads and times.
+const NOTE: &str = "Simulated. Load 1 is what the cores could do if TCP and the application were all there is to do. Times are \
+                    from a request's arrival until its reply has left. Loads beyond a scheduler's capacity are left out.";
+
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let costs = args.setup.costs()?;
@@ -172,6 +179,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bench.loads.clone_from(&args.loads);
     (bench.full, bench.ideals) = (args.full, args.ideals);
     let header = Header::new(&crate::BUILD);
+    let mut recorder =
+        args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
     let begun = Instant::now();
     let rows = bench.run()?;
     if args.setup.json {
@@ -189,8 +198,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     report_speed(&rows, begun.elapsed());
+    if let Some(recorder) = &mut recorder {
+        rows.iter().try_for_each(|row| recorder.add(row))?;
+    }
     if let Some(path) = &args.output {
-        fs::write(path, page(&header.command, &rows))
+        let rows: Vec<RequestRow> = rows.iter().map(RequestRow::from).collect();
+        fs::write(path, requests::page(&header, NOTE, &rows))
             .map_err(|source| ReportError::Io { path: path.clone(), source })?;
         eprintln!("charts in {}", path.display());
     }

@@ -1,58 +1,88 @@
 //! Latencies over the load, a line for each scheduler.
 
 use super::Group;
-use crate::record::RequestRow;
+use crate::record::{RequestClass, RequestRow};
 use crate::report::page::Page;
 use crate::report::plot::{Axis, Line, LineChart, Point, Unit};
 
-/// A percentile of a row, and between what it lies, if that is known.
-type Of<'a> = Box<dyn Fn(&RequestRow) -> Option<(f64, Option<(f64, f64)>)> + 'a>;
+/// A value, and between what it lies, if that is known.
+type Measured = Option<(f64, Option<(f64, f64)>)>;
 
-/// Draws p99 and p99.9, and p99.9 of each class of requests.
+/// What is drawn of a row.
+struct Percentile<'a> {
+    name: String,
+    unit: Unit,
+    of: Box<dyn Fn(&RequestRow) -> Measured + 'a>,
+}
+
+impl<'a> Percentile<'a> {
+    fn of_all(name: &str, of: fn(&RequestRow) -> Measured) -> Percentile<'a> {
+        Percentile { name: name.to_owned(), unit: Unit::Microseconds, of: Box::new(of) }
+    }
+
+    fn of_class(
+        what: &str,
+        class: &'a str,
+        unit: Unit,
+        of: fn(&RequestClass) -> Option<f64>,
+    ) -> Percentile<'a> {
+        let find = move |row: &RequestRow| {
+            let own = row.classes.iter().find(|own| own.name == class)?;
+            of(own).map(|value| (value, None))
+        };
+        Percentile { name: format!("{what} of {class} requests"), unit, of: Box::new(find) }
+    }
+}
+
+/// Draws p99, p99.9 and, where any row has it, p99.99; p99.9 of latency and of slowdown of each class of requests.
 pub(super) fn write(page: &mut Page, group: &Group<'_>) {
-    let mut percentiles: Vec<(String, Of<'_>)> = vec![
-        ("p99".to_owned(), Box::new(|row| row.p99_us.map(|value| (value, None)))),
-        (
-            "p99.9".to_owned(),
-            Box::new(|row| row.p999_us.map(|value| (value, row.p999_range.map(Into::into)))),
-        ),
+    let mut percentiles = vec![
+        Percentile::of_all("p99", |row| row.p99_us.map(|value| (value, None))),
+        Percentile::of_all("p99.9", |row| {
+            row.p999_us.map(|value| (value, row.p999_range.map(Into::into)))
+        }),
+        Percentile::of_all("p99.99", |row| row.p9999_us.map(|value| (value, None))),
     ];
     let classes = group.rows.iter().flat_map(|row| &row.classes);
     for class in super::distinct(classes.map(|class| class.name.as_str())) {
-        let of = move |row: &RequestRow| {
-            let own = row.classes.iter().find(|own| own.name == class)?;
-            own.p999_us.map(|value| (value, None))
-        };
-        percentiles.push((format!("p99.9 of {class} requests"), Box::new(of)));
+        percentiles
+            .push(Percentile::of_class("p99.9", class, Unit::Microseconds, |class| class.p999_us));
+        percentiles.push(Percentile::of_class("p99.9 of slowdown", class, Unit::Plain, |class| {
+            class.slowdown_p999
+        }));
     }
-    for (name, of) in percentiles {
-        if let Some((chart, says)) = chart(group, &name, &of) {
-            page.figure(&format!("{}: {name} over the load", group.name), &says, &chart);
+    for percentile in percentiles {
+        if let Some((chart, says)) = chart(group, &percentile) {
+            let title = format!("{}: {} over the load", group.name, percentile.name);
+            page.figure(&title, &says, &chart);
         }
     }
 }
 
 /// A chart, and what it shows at the highest load; `None` where nothing is known.
-fn chart(group: &Group<'_>, name: &str, of: &Of<'_>) -> Option<(LineChart, String)> {
+fn chart(group: &Group<'_>, percentile: &Percentile<'_>) -> Option<(LineChart, String)> {
+    let Percentile { name, unit, of } = percentile;
     let are_loads_known = group.rows.iter().all(|row| row.load.is_some());
     let x = match are_loads_known {
         true => Axis::linear("load", Unit::Plain),
         false => Axis::linear("requests offered per second", Unit::Count),
     };
-    let mut chart = LineChart::new(x, Axis::log(name, Unit::Microseconds)).spans("95 % confidence");
+    let mut chart = LineChart::new(x, Axis::log(name, *unit)).spans("95 % confidence");
     let mut last: Vec<(f64, f64, &str)> = Vec::new();
-    for scheduler in group.own_schedulers() {
+    let schedulers = group.schedulers();
+    for (series, scheduler) in schedulers.iter().enumerate() {
         let mut points: Vec<Point> = Vec::new();
-        for row in group.rows.iter().filter(|row| row.scheduler == scheduler && !row.saturated) {
+        for row in group.rows.iter().filter(|row| row.scheduler == *scheduler && !row.saturated) {
             let x = if are_loads_known { row.load.unwrap_or(0.0) } else { row.offered };
             if let Some((y, span)) = of(row) {
                 points.push(Point { x, y, span });
             }
         }
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        last.extend(points.last().map(|point| (point.x, point.y, scheduler)));
+        last.extend(points.last().map(|point| (point.x, point.y, *scheduler)));
         if !points.is_empty() {
-            chart = chart.with(Line::new(scheduler, points).series(group.series(scheduler)));
+            let line = Line::new(*scheduler, points).series(series);
+            chart = chart.with(line.simulated(group.is_simulated()));
         }
     }
     let highest = last.iter().map(|(x, ..)| *x).max_by(f64::total_cmp)?;
@@ -62,6 +92,7 @@ fn chart(group: &Group<'_>, name: &str, of: &Of<'_>) -> Option<(LineChart, Strin
         true => format!("load {highest}"),
         false => format!("{} requests per second", Unit::Count.show(highest)),
     };
-    let values = last.iter().map(|(_, y, name)| format!("{name} {}", Unit::Microseconds.show(*y)));
-    Some((chart, format!("At {at}: {}.", values.collect::<Vec<_>>().join(", "))))
+    let values: Vec<String> =
+        last.iter().map(|(_, y, name)| format!("{name} {}", unit.show(*y))).collect();
+    Some((chart, format!("At {at}: {}.", values.join(", "))))
 }

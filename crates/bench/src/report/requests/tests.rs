@@ -125,16 +125,18 @@ fn rows_without_stages_have_no_bar_and_are_named() {
     assert!(paragraphs.contains(&shown.to_owned()), "{paragraphs:?}");
 
     let untimed = super::page(&header(), "A note.", &[row("inline-dfcfs", 0.9, None)]);
-    assert!(
-        untimed.contains("bimodal-1, 2 workers, pumped: the stages of requests were not timed.")
-    );
+    assert!(untimed.contains("The stages of requests were not timed."), "{untimed}");
     assert_eq!(texts(&untimed, "h3").len(), 2, "latencies are shown all the same");
 }
 
 #[test]
 fn a_page_names_rig_and_machine_and_draws_latencies_of_what_is_not_saturated() {
     let classes = || {
-        let class = |name: &str, us| RequestClass { name: name.into(), p999_us: Some(us) };
+        let class = |name: &str, us| RequestClass {
+            name: name.into(),
+            p999_us: Some(us),
+            slowdown_p999: None,
+        };
         vec![class("short", 4.0), class("long", 140.0)]
     };
     let of =
@@ -156,4 +158,50 @@ fn a_page_names_rig_and_machine_and_draws_latencies_of_what_is_not_saturated() {
     let says = texts(&page, "p");
     assert!(says.contains(&"At load 0.7: inline-dfcfs 14\u{a0}µs.".to_owned()), "{says:?}");
     assert!(!page.contains("7\u{a0}s"), "times of a saturated row grow with its length");
+}
+
+#[test]
+fn many_schedulers_are_drawn_by_kind() {
+    let names = [
+        "inline-cfcfs",
+        "inline-dfcfs",
+        "ideal-ps",
+        "dispatcher-1:7",
+        "dispatcher-2:6",
+        "dispatcher-1:7-dfcfs",
+        "dispatcher-2:6-dfcfs (2)",
+        "dispatcher-1:7-ws",
+        "somewhere:7000",
+    ];
+    let rows = names.map(|name| row(name, 0.5, None));
+    let page = page(&header(), "", &rows);
+    let titles: Vec<String> = texts(&page, "h3").into_iter().step_by(2).collect();
+    let kinds = [
+        "inline",
+        "dispatchers with a central queue",
+        "dispatchers with queues by connection",
+        "dispatchers whose members steal",
+        "others",
+    ];
+    assert_eq!(
+        titles,
+        kinds.map(|kind| format!("bimodal-1, 2 workers, pumped, {kind}: p99 over the load"))
+    );
+    let few = super::page(&header(), "", &rows[..8]);
+    assert_eq!(texts(&few, "h3").len(), 2);
+}
+
+#[test]
+fn replies_are_drawn_where_a_scheduler_does_not_keep_up() {
+    let slow = |load| RequestRow {
+        achieved: Some(4e5),
+        saturated: load > 0.4,
+        ..row("dispatcher-1:1", load, None)
+    };
+    let rows = [row("inline-ws", 0.4, None), row("inline-ws", 0.8, None), slow(0.4), slow(0.8)];
+    let behind = page(&header(), "", &rows);
+    let said = "Do not keep up, from these rates on: dispatcher-1:1 400\u{a0}k of 800\u{a0}k.";
+    assert!(texts(&behind, "p").contains(&said.to_owned()), "{:?}", texts(&behind, "p"));
+    let kept_up = page(&header(), "", &rows[..3]);
+    assert!(!kept_up.contains("replies over requests"));
 }
