@@ -45,6 +45,8 @@ const BUFFERS: u32 = 16_384;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest packet of a cable between two services.
 const CABLE_MTU: u16 = 1_500;
+/// How long workers may take for the poll at hand when a service ends.
+const WORKERS_TIME: Duration = Duration::from_secs(10);
 /// How often the end of connections is looked for.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -397,7 +399,7 @@ impl RunningServer {
     }
 
     /// Ends the service: accepts nothing more, closes what is idle, and resets what is left after `drain`. The report has what did
-    /// not hold.
+    /// not hold. A worker whose call of the application has not returned 10 s later is named there, and not waited for.
     ///
     /// # Errors
     /// [`StartError`] when a worker never ran.
@@ -407,7 +409,7 @@ impl RunningServer {
         while self.control.connections() > 0 && Instant::now() < end {
             thread::sleep(TICK);
         }
-        self.runtime.join()
+        self.runtime.join_within(WORKERS_TIME)
     }
 }
 

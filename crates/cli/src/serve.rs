@@ -46,6 +46,8 @@ use crate::run;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
+/// How long workers may take for the poll at hand when the run is over, beside what requests had while connections were drained.
+const WORKERS_TIME: Duration = Duration::from_secs(10);
 /// How long application workers may take for the requests at hand when the run is over.
 const MEMBERS_TIME: Duration = Duration::from_secs(1);
 /// The exit status of a run that ended because an interface was gone.
@@ -401,7 +403,7 @@ impl Run {
         let is_lost = ends.wait(&runtime, &control, &links);
         balancing.stop();
         drop((answers, links));
-        let report = runtime.join();
+        let report = runtime.join_within(WORKERS_TIME);
         // Whatever came of the run: those that do not end would be waited for.
         let members = members.map(|members| members.stop_within(MEMBERS_TIME)).unwrap_or_default();
         for member in members.running {

@@ -122,6 +122,12 @@ pub enum Violation {
         /// What it said.
         message: String,
     },
+    /// A worker has not ended, so that nothing is known of the packets that it and its lanes hold.
+    #[error("worker {worker} is left at work that does not end, and the run without an account")]
+    WorkerRunning {
+        /// The worker.
+        worker: usize,
+    },
     /// A member of a pool ended by itself.
     #[error(transparent)]
     Member(#[from] MemberFailure),

@@ -14,7 +14,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::sync::try_lock::TryLock;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId};
 use rheostat_io::Device;
@@ -25,7 +25,7 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::build::build_replaying;
-use self::ending::settle;
+use self::ending::{WorkerHandle, join_worker, settle};
 use crate::account::LaneSample;
 use crate::cell::{LaneCell, LaneCells};
 use crate::classes::Classes;
@@ -35,7 +35,6 @@ use crate::lane::{Lane, LaneTimes, TimeSource};
 use crate::load::LoadReporting;
 use crate::metrics::Metrics;
 use crate::migrate::{Migrator, Move, MoveError};
-use crate::panic_message::panic_message;
 use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
 use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
 use crate::polling::PollingBoard;
@@ -192,7 +191,7 @@ impl Polling {
 
 /// A run under way.
 pub struct Runtime {
-    workers: Vec<JoinHandle<Result<(), CoreError>>>,
+    workers: Vec<WorkerHandle>,
     lanes: Arc<LaneCells>,
     stop: Arc<AtomicBool>,
     crew: Arc<Crew>,
@@ -449,14 +448,7 @@ impl Runtime {
         self.stop_sources();
         self.stop_workers();
         for (worker, handle) in std::mem::take(&mut self.workers).into_iter().enumerate() {
-            match handle.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(error.into()),
-                Err(panic) => {
-                    let message = panic_message(&*panic);
-                    self.violations.push(Violation::WorkerPanicked { worker, message });
-                }
-            }
+            self.violations.extend(join_worker(worker, handle)?);
         }
         let mut lanes = self.take_lanes();
         let stopped = self.view.clock.now();
@@ -480,9 +472,7 @@ impl Runtime {
         let hops = Histogram::default();
         lanes.iter().filter_map(Lane::hops).for_each(|times| hops.add(times));
         drop(lanes);
-        let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings());
-        let warnings = warnings.chain(self.view.board.warnings()).collect();
-        let device_names = self.devices.iter().map(|device| device.name().to_owned()).collect();
+        let (warnings, device_names) = (self.warnings(), self.device_names());
         let may_place_late = self.devices.iter().any(|device| device.may_place_late());
         drop(std::mem::take(&mut self.devices));
         let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());

@@ -4,6 +4,7 @@
 //! Timed: threads, sleep, clock.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rheostat_base::{Clock, DeviceId, ShardId, Time};
@@ -80,7 +81,7 @@ fn run(panics_at: u64, is_lossy: bool) -> RunReport {
     while !runtime.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    runtime.join().unwrap()
+    runtime.join_within(Duration::from_secs(120)).unwrap()
 }
 
 #[test]
@@ -102,6 +103,34 @@ fn a_worker_that_panics_is_named() {
     assert!(violations.contains(&panicked), "{violations:?}");
     // Its shard went down with it, and that is not passed over either.
     assert!(violations.contains(&Violation::Ownership { shard: ShardId(0), owners: 0 }));
+}
+
+#[test]
+fn a_worker_that_does_not_end_is_named_and_not_waited_for() {
+    let pool = pool(512);
+    let config = RuntimeConfig { time: TimeSource::Packet, ..config(1, 1, pool.clone()) };
+    let nic = SimConfig::new("nic", 1, config.steering.clone());
+    let source = Box::new(Datagrams::new(1, COUNT));
+    let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
+    let ((enters, entered), (release, released)) = (channel(), channel::<()>());
+    let mut parts = Some((enters, released));
+    let service = |_| {
+        let (enters, released) = parts.take().expect("one lane");
+        per_packet(move |packet, _, _, out| {
+            // Both fail once the test has gone on.
+            let _ = enters.send(());
+            let _ = released.recv();
+            out.send(DeviceId(0), packet);
+        })
+    };
+    let device: Box<dyn Device> = Box::new(nic);
+    let runtime =
+        Runtime::start(config, vec![device], Clock::new(), service, shards(1, 8, ())).unwrap();
+    entered.recv().unwrap();
+    let report = runtime.join_within(Duration::from_millis(20)).unwrap();
+    assert_eq!(report.violations, [Violation::WorkerRunning { worker: 0 }]);
+    assert_eq!(report.device_names, ["nic"]);
+    drop(release);
 }
 
 /// Starts a run of one shard, of devices with these numbers, with so many shards.

@@ -1,18 +1,104 @@
 //! The last that lanes do, and what they leave.
 
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, ClockSource, Time};
+use rheostat_base::core_set::CoreError;
+use rheostat_base::{Clock, ClockSource, Histogram, Time};
 use rheostat_io::DeviceCounters;
 
-use crate::invariant::Remains;
+use super::{RunReport, Runtime, StartError};
+use crate::invariant::{Remains, Violation};
 use crate::lane::Lane;
+use crate::metrics::Metrics;
 use crate::migrate::Migrator;
+use crate::panic_message::panic_message;
+use crate::stages::StageTimes;
 
 /// How long shards that are moving when a run ends may take to arrive, once no pool works for a lane.
 /// Tables' fences are all there is to wait for then.
 const SETTLE: Duration = Duration::from_secs(2);
+
+/// The thread of a worker.
+pub(super) type WorkerHandle = JoinHandle<Result<(), CoreError>>;
+
+/// How long the thread that waits for workers sleeps between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl Runtime {
+    /// As [`Runtime::join`], but waits no longer than this for workers, of which one may be in a call of a service that does not
+    /// return. Then that worker is left alone with its lanes, and there is no account: the report has what was counted so far, and
+    /// a violation for each such worker.
+    ///
+    /// # Errors
+    /// As [`Runtime::join`].
+    pub fn join_within(self, longest: Duration) -> Result<RunReport, StartError> {
+        self.stop_sources();
+        self.stop_workers();
+        let last = Instant::now() + longest;
+        while self.running().next().is_some() && Instant::now() < last {
+            thread::sleep(LOOK);
+        }
+        let running: Vec<_> = self.running().collect();
+        match running.is_empty() {
+            true => self.join(),
+            false => self.leave(&running),
+        }
+    }
+
+    /// The workers that have not ended.
+    fn running(&self) -> impl Iterator<Item = usize> {
+        let all = self.workers.iter().enumerate();
+        all.filter(|(_, worker)| !worker.is_finished()).map(|(number, _)| number)
+    }
+
+    /// What is known of a run whose workers have not all ended.
+    fn leave(mut self, running: &[usize]) -> Result<RunReport, StartError> {
+        let last = self.sample();
+        let mut violations = std::mem::take(&mut self.violations);
+        for (worker, handle) in std::mem::take(&mut self.workers).into_iter().enumerate() {
+            violations.extend(match running.contains(&worker) {
+                true => Some(Violation::WorkerRunning { worker }),
+                false => join_worker(worker, handle)?,
+            });
+        }
+        Ok(RunReport {
+            last,
+            device_names: self.device_names(),
+            warnings: self.warnings(),
+            violations,
+            metrics: Metrics::default(),
+            migration: self.migration_times(),
+            stages: Arc::new(StageTimes::default()),
+            hops: Histogram::default(),
+        })
+    }
+
+    pub(super) fn device_names(&self) -> Vec<String> {
+        self.devices.iter().map(|device| device.name().to_owned()).collect()
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings());
+        warnings.chain(self.view.board.warnings()).collect()
+    }
+}
+
+/// Waits for a worker, and says what was wrong with it.
+pub(super) fn join_worker(
+    worker: usize,
+    handle: WorkerHandle,
+) -> Result<Option<Violation>, StartError> {
+    match handle.join() {
+        Ok(Ok(())) => Ok(None),
+        Ok(Err(error)) => Err(error.into()),
+        Err(panic) => {
+            let message = panic_message(&*panic);
+            Ok(Some(Violation::WorkerPanicked { worker, message }))
+        }
+    }
+}
 
 /// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
 /// account.
