@@ -2,7 +2,8 @@
 //!
 //! Off unless it is asked for ([`TcpServer::timing`](crate::TcpServer::timing)). A request that is timed costs up to five readings
 //! of the clock; the others cost a count. Besides those that are sampled, requests are timed that are late when they are found,
-//! and those on a lane whose last ones took long, so that the slowest are among them.
+//! and those on a lane whose last ones took long, so that the slowest are among them: one in 20 us on average, 4,096 at once, since
+//! under load all may be late.
 
 mod meter;
 mod stage;

@@ -8,10 +8,17 @@ use rheostat_base::{Histogram, Time};
 
 use super::{RequestStage, Stamps, TimesConfig};
 
-/// A request that takes longer, in nanoseconds, lets those behind it be timed: against so much, reading the clock is little.
+/// A request that takes longer, in nanoseconds, lets those behind it be timed.
 const LONG: u32 = 10_000;
 /// So many of them.
 const EXPECTED: u32 = 64;
+
+/// A lane times one request in so many nanoseconds beside those that are sampled: five readings of the clock are less than 1 % of it.
+const EACH: u64 = 20_000;
+/// So many one behind the other, after a time in which few were timed.
+const SAVED: u32 = 4_096;
+/// So many of these are kept for requests that are late when they are found, and so are known to be slow.
+const FOR_LATE: u32 = SAVED / 2;
 
 /// Times requests on a lane.
 pub(crate) struct TimesMeter {
@@ -24,6 +31,10 @@ pub(crate) struct TimesMeter {
     left: u32,
     /// Requests that are timed because one before took long.
     expected: u32,
+    /// Requests beside those that are sampled which may still be timed.
+    allowance: u32,
+    /// Until when the allowance is counted.
+    counted: Time,
     /// What the slowest requests took at least, in nanoseconds.
     slow: u32,
     /// Requests whose replies are about to be sent, and whether each was sampled.
@@ -89,6 +100,8 @@ impl TimesMeter {
             received: Time::ZERO,
             left,
             expected: 0,
+            allowance: SAVED,
+            counted: Time::ZERO,
             slow: 0,
             leaving: Vec::new(),
         }
@@ -106,18 +119,35 @@ impl TimesMeter {
     pub(crate) fn find(&mut self, class: u8) -> Option<Timed> {
         self.left = self.left.saturating_sub(1);
         let is_sampled = self.left == 0;
-        let waited = self.received.since(self.arrived).as_nanos() as u64;
-        if !is_sampled && self.expected == 0 && waited <= u64::from(self.slow / 2) {
-            return None;
-        }
-        self.expected = self.expected.saturating_sub(1);
         if is_sampled {
             self.left = self.config.one_in;
+        } else if !self.may_be_slow() {
+            return None;
         }
         let mut stamps = Stamps::new(self.arrived, class);
         stamps.end(RequestStage::ReceiveQueue, self.received);
         stamps.end(RequestStage::TcpIn, self.config.clock.now());
         Some(Timed { stamps, is_sampled, is_begun: false })
+    }
+
+    /// Whether the request at hand may be among the slowest, and may be timed.
+    #[inline]
+    fn may_be_slow(&mut self) -> bool {
+        let waited = self.received.since(self.arrived).as_nanos() as u64;
+        let is_late = waited > u64::from(self.slow / 2);
+        if !is_late && self.expected == 0 {
+            return false;
+        }
+        self.expected = self.expected.saturating_sub(1);
+        let earned = self.received.since(self.counted).as_nanos() as u64 / EACH;
+        if earned > 0 {
+            let earned = u32::try_from(earned).unwrap_or(SAVED);
+            self.allowance = self.allowance.saturating_add(earned).min(SAVED);
+            self.counted = self.received;
+        }
+        let is_allowed = self.allowance > if is_late { 0 } else { FOR_LATE };
+        self.allowance -= u32::from(is_allowed);
+        is_allowed
     }
 
     /// A stage of a request has ended.
@@ -178,11 +208,16 @@ impl TimesRecord {
 
     /// Keeps a request if it is among the slowest `most`; returns what these took at least.
     fn rank(&mut self, stamps: Stamps, most: usize) -> u32 {
-        self.slowest.push(Reverse(Slow(stamps)));
-        if self.slowest.len() <= most {
+        // Of requests that took as long, the later one is kept.
+        let is_slow = |least: &Reverse<Slow>| stamps.total() >= least.0.0.total();
+        if self.slowest.len() < most {
+            self.slowest.push(Reverse(Slow(stamps)));
             return 0;
         }
-        self.slowest.pop();
+        if self.slowest.peek().is_some_and(is_slow) {
+            self.slowest.pop();
+            self.slowest.push(Reverse(Slow(stamps)));
+        }
         self.slowest.peek().map_or(u32::MAX, |Reverse(Slow(least))| least.total())
     }
 
@@ -248,6 +283,39 @@ mod tests {
             2,
             "those that are timed for another reason are no sample"
         );
+    }
+
+    #[test]
+    fn timing_is_bounded_where_all_requests_are_late() {
+        let clock = Arc::new(VirtualClock::new());
+        let config = TimesConfig {
+            one_in: u32::MAX,
+            slowest: 10,
+            has_arrivals: true,
+            ..TimesConfig::new(clock.clone())
+        };
+        let record = Arc::new(Mutex::new(TimesRecord::default()));
+        let mut meter = TimesMeter::new(config, record.clone());
+        // Each waited for longer than those before, and a request is found each microsecond.
+        let mut timed_of = |from: Time, requests: u64, late: u64| {
+            let find = |n: u64| {
+                let received = from + Duration::from_micros(n);
+                clock.advance_to(received);
+                meter.begin(received - Duration::from_nanos(late + 2 * n), received);
+                let timed = meter.find(0);
+                meter.encoded(timed);
+                meter.sent();
+                u64::from(timed.is_some())
+            };
+            (0..requests).map(find).sum::<u64>()
+        };
+        let timed = timed_of(Time::from_secs(1), 100_000, 10_000);
+        let (saved, earned) = (u64::from(SAVED), 100_000_000 / EACH);
+        assert!((saved + earned - 1..=saved + earned).contains(&timed), "{timed}");
+        // After a time without requests there is room for a burst of late ones.
+        assert_eq!(timed_of(Time::from_secs(2), 3_000, 10_000_000), 3_000);
+        let slowest = record.lock().unwrap().slowest().map(Stamps::total).min();
+        assert_eq!(slowest, Some(10_000_000 + 2 * 2_990));
     }
 
     #[test]
