@@ -162,9 +162,7 @@ impl Handler for BlockingHandler {
             match request {
                 Request::Open(remote, end) => {
                     let pipe = end.pipe();
-                    if let Err(error) = sockets.connect(remote, end) {
-                        pipe.fail(error);
-                    }
+                    pipe.open(|| sockets.connect(remote, end));
                 }
                 Request::GoOn(id, pipe) => pipe.go_on(id, sockets),
             }

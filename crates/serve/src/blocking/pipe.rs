@@ -88,6 +88,8 @@ struct State {
     is_at_end: bool,
     /// A request to the lane is under way.
     is_requested: bool,
+    /// The lane opens the connection just now, and says itself what comes of it.
+    is_opening: bool,
     /// The thread has finished writing.
     wants_finish: bool,
     has_finished: bool,
@@ -115,7 +117,7 @@ impl PipeEnd {
 impl Drop for PipeEnd {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
-        if !state.is_at_end {
+        if !state.is_at_end && !state.is_opening {
             state.ended.get_or_insert(StreamError::Ended);
         }
         self.0.changed.notify_all();
@@ -132,6 +134,7 @@ impl Pipe {
             is_stalled: false,
             is_at_end: false,
             is_requested: false,
+            is_opening: false,
             wants_finish: false,
             has_finished: false,
             is_dropped: false,
@@ -157,10 +160,17 @@ impl Pipe {
         self.changed.notify_all();
     }
 
-    /// The connection was not opened.
-    pub(super) fn fail(&self, error: ConnectError) {
-        lock(&self.state).ended = Some(StreamError::Connect(error));
-        self.changed.notify_all();
+    /// Opens the connection by `attempt`, which drops the lane's end if it comes to nothing. Threads see its error then, and not
+    /// before that the end is gone.
+    pub(super) fn open<T>(&self, attempt: impl FnOnce() -> Result<T, ConnectError>) {
+        lock(&self.state).is_opening = true;
+        let outcome = attempt();
+        let mut state = lock(&self.state);
+        state.is_opening = false;
+        if let Err(error) = outcome {
+            state.ended = Some(StreamError::Connect(error));
+            self.changed.notify_all();
+        }
     }
 
     /// The connection is over.
@@ -304,6 +314,39 @@ impl Pipe {
         {
             drop(state);
             hub.go_on(id, self);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_not_opened_ends_with_the_reason_and_no_other_before() {
+        let peer: SocketAddr = "192.0.2.1:7".parse().unwrap();
+        let pipe = Arc::new(Pipe::new(100, None, peer));
+        let end = PipeEnd::new(pipe.clone());
+        let reason = ConnectError::NoRoute(peer.ip());
+        pipe.open(|| {
+            drop(end);
+            assert_eq!(lock(&pipe.state).ended, None, "a thread that looks now waits");
+            Err::<(), _>(reason)
+        });
+        assert_eq!(pipe.wait_connected(), Err(StreamError::Connect(reason)));
+    }
+
+    #[test]
+    fn a_connection_that_the_lane_gives_up_ends_with_the_service() {
+        let peer: SocketAddr = "192.0.2.1:7".parse().unwrap();
+        for is_tried in [false, true] {
+            let pipe = Arc::new(Pipe::new(100, None, peer));
+            let end = PipeEnd::new(pipe.clone());
+            if is_tried {
+                pipe.open(|| Ok(()));
+            }
+            drop(end);
+            assert_eq!(pipe.wait_connected(), Err(StreamError::Ended));
         }
     }
 }
