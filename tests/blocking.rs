@@ -187,13 +187,20 @@ fn connections_that_come_to_nothing_have_a_reason() {
     let nowhere: SocketAddr = "192.0.2.1:7".parse().unwrap();
     let error = pair.sockets.connect(nowhere).unwrap_err();
     assert_eq!(error, StreamError::Connect(ConnectError::NoRoute(nowhere.ip())));
-    // One waits to be accepted; another has no place to wait.
-    let waiting = pair.client.connect(PORT).unwrap();
-    let mut beyond = pair.client.connect(PORT).unwrap();
-    let error = beyond.read(&mut [0]).unwrap_err();
+    // One waits to be accepted; the other has no place to wait. Their lanes decide which.
+    let mut both = [(); 2].map(|()| pair.client.connect(PORT).unwrap());
+    both.iter().for_each(|one| one.set_read_timeout(Some(Duration::from_millis(20))).unwrap());
+    let mut turn = 0;
+    let error = loop {
+        let error = both[turn].read(&mut [0]).unwrap_err();
+        if error.kind() != ErrorKind::TimedOut {
+            break error;
+        }
+        turn = 1 - turn;
+    };
     assert_eq!(reason(&error), StreamError::Closed(CloseReason::Reset));
     let (far, _) = pair.sockets.listen(PORT).accept().unwrap();
-    drop((waiting, beyond, far));
+    drop((both, far));
     pair.finish();
 }
 
