@@ -91,6 +91,8 @@ counters! {
     segments_out,
     /// Segments sent again.
     retransmitted,
+    /// Times at which an acknowledgement of data had not come within the retransmission timeout (RFC 6298, 5.4).
+    retransmission_timeouts,
     /// ICMP errors that a segment was too big which connections believed.
     too_big,
     /// ICMP errors about connections that changed nothing.

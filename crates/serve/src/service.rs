@@ -334,7 +334,11 @@ impl<D: Driver> TcpService<D> {
                         let is_due = entry.tcp.next_deadline().is_some_and(|due| due <= now);
                         self.noted.cause = if is_due { Cause::Timer } else { Cause::Turn };
                     }
+                    let doubled = entry.tcp.timeout_doublings();
                     entry.tcp.handle_timeout(now);
+                    if entry.tcp.timeout_doublings() > doubled {
+                        self.counters.retransmission_timeouts.increment();
+                    }
                     self.advance(slot, connections, out);
                 }
                 Found::Closed(slot, closed) => {

@@ -201,6 +201,12 @@ impl Connection {
         self.sender.retransmitted()
     }
 
+    /// How often the retransmission timeout has been doubled since a round trip was measured, at most 255 times. A call of
+    /// [`Connection::handle_timeout`] that finds acknowledgements overdue makes it one more.
+    pub fn timeout_doublings(&self) -> u8 {
+        self.sender.round_trip().doublings()
+    }
+
     /// Asks the processor for the memory that a segment touches, and goes on at once.
     #[inline]
     pub fn prefetch(&self) {

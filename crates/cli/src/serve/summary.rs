@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rheostat_base::DropReason;
 use rheostat_io::ImpairMonitor;
-use rheostat_run::{LaneSample, RunReport};
+use rheostat_run::RunReport;
 use rheostat_serve::{RequestStage, RequestTimes, ServeControl, StageSummary, Totals};
 use serde::Serialize;
 
@@ -29,7 +28,7 @@ pub(super) struct ServeSummary {
     /// Where the time of requests went.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_times: Option<TimesJson>,
-    /// Packets dropped, by reason.
+    /// Packets dropped by lanes and devices, by reason.
     dropped: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
     violations: Vec<String>,
@@ -100,9 +99,7 @@ impl ServeSummary {
         faults: &[ImpairMonitor],
         work: Option<WorkSummary>,
     ) -> ServeSummary {
-        let lanes = LaneSample::sum(&report.last.lanes);
-        let count = |reason: &DropReason| (reason.name(), lanes.dropped[*reason as usize]);
-        let dropped = DropReason::ALL.iter().map(count).filter(|(_, count)| *count > 0).collect();
+        let dropped = report.last.dropped().map(|(reason, count)| (reason.name(), count)).collect();
         let totals = control.totals();
         ServeSummary {
             connections: totals.accepted,

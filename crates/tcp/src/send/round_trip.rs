@@ -64,6 +64,11 @@ impl RoundTrip {
             .min(config.max_rto)
     }
 
+    /// How often the timeout was doubled since the last sample, at most 255 times.
+    pub(crate) fn doublings(&self) -> u8 {
+        self.doublings
+    }
+
     pub(crate) fn back_off(&mut self) {
         self.doublings = self.doublings.saturating_add(1);
     }
