@@ -51,6 +51,11 @@ pub trait Service: Send + 'static {
         false
     }
 
+    /// Whether the service has worked for so long in the poll that began at `now` that the time has changed, as far as it knows.
+    fn is_behind(&self, _now: Time) -> bool {
+        false
+    }
+
     /// The shard that the next outcome of such work is for.
     fn unsettled(&self) -> Option<ShardId> {
         None

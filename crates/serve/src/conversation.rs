@@ -114,6 +114,11 @@ impl<A: Application> Driver for Conversations<A> {
         }
     }
 
+    #[inline]
+    fn may_take_long(&self) -> bool {
+        self.apart.is_none() || self.times.is_some()
+    }
+
     fn puts_off(&self) -> bool {
         self.apart.as_ref().is_some_and(|apart| !apart.has_members())
     }

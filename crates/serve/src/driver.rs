@@ -62,6 +62,12 @@ pub(crate) trait Driver: Send + 'static {
     /// What [`Driver::advance`] has written is sent.
     fn sent(&mut self) {}
 
+    /// Whether a segment may take long, since the program works on it in [`Driver::advance`], or is to be timed: the clock is read
+    /// behind each.
+    fn may_take_long(&self) -> bool {
+        true
+    }
+
     /// Whether [`Driver::advance`] puts work off that needs no shard.
     fn puts_off(&self) -> bool {
         false

@@ -387,7 +387,9 @@ impl<D: Driver> Service for TcpService<D> {
                 // A host passes nothing on.
                 Admission::Through(_) => out.drop(packet, DropReason::NotRouted),
             }
-            self.pace.end_packet(out);
+            if self.driver.may_take_long() {
+                self.pace.end_packet(out);
+            }
         }
     }
 
@@ -405,6 +407,10 @@ impl<D: Driver> Service for TcpService<D> {
 
     fn expects_long_work(&self) -> bool {
         self.pace.had_long_work() && self.driver.has_work()
+    }
+
+    fn is_behind(&self, now: Time) -> bool {
+        self.pace.now > now
     }
 
     #[inline]

@@ -15,8 +15,9 @@ use rheostat_base::{DropReason, LaneId, ShardId};
 use super::{Batch, HandoffPacket, Lane, PacketInfo, PacketKind};
 use crate::shard_set::{Entry, ShardSet};
 
-/// Tries in vain, one after the other, behind which the lane yields the processor between two tries.
-const SPINS: u32 = 6;
+/// Tries in vain, one after the other, behind which the lane yields the processor between two tries. Each waits for twice as long as
+/// the one before, all of them for some ten microseconds: as long as a lane has a shard that hands segments to the operating system.
+const SPINS: u32 = 10;
 
 /// Shards of a lane while its service works on them. Whatever ends the work, a panic too, the joint ones that are here are left.
 pub(super) struct Visit<'a>(pub(super) &'a mut ShardSet);

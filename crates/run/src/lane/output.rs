@@ -171,6 +171,12 @@ impl Output {
         self.clock.as_ref().map_or(self.now, |clock| clock.now().max(self.polled))
     }
 
+    /// When the poll began, where [`Output::read_clock`] reads a clock; otherwise what that returns. No clock is read.
+    #[inline]
+    pub fn began(&self) -> Time {
+        if self.clock.is_some() { self.polled } else { self.now }
+    }
+
     /// Has [`Output::read_clock`] read this clock.
     pub(super) fn go_by(&mut self, clock: Clock) {
         self.clock = Some(clock);

@@ -2,7 +2,7 @@
 
 use rheostat_base::{DeviceId, DropReason, LaneId, Time};
 use rheostat_io::RxQueue;
-use rheostat_packet::Burst;
+use rheostat_packet::{BURST, Burst};
 
 use super::batch::Spare;
 use super::classify::{Classifier, Owned};
@@ -86,42 +86,58 @@ impl Reception {
 
 impl Lane {
     /// Takes a burst from each device and runs it; returns how many packets there were, in how many bursts.
+    ///
+    /// Where lanes take turns, a burst is a packet or two. A lane then takes several in a row, and one poll's costs are shared by as many
+    /// packets as elsewhere: up to [`BURST`], or until the service has worked for so long that the poll's time is old.
     pub(super) fn receive(&mut self, now: Time) -> (usize, usize) {
         let (mut received, mut bursts) = (0, 0);
         for device in 0..self.reception.receivers.len() {
-            self.out.end_stage(BurstStage::Rest);
-            let count = self.reception.receivers[device].recv(
-                &mut self.reception.burst,
-                self.out.pool(),
-                now,
-            );
-            self.out.end_stage(BurstStage::Receive);
-            if count == 0 {
-                continue;
+            let mut row = 0;
+            loop {
+                let count = self.receive_from(device, now);
+                if count == 0 {
+                    break;
+                }
+                row += count;
+                bursts += 1;
+                if !self.reception.takes_turns || row >= BURST || self.service.is_behind(now) {
+                    break;
+                }
             }
-            received += count;
-            bursts += 1;
-            self.reception.received_by[device] += count as u64;
-            self.counters.received.add(count as u64);
-            let device = DeviceId(device as u8);
-            if self.out.mirror().is_armed() {
-                self.out.mirror().received(device, &mut self.reception.burst, &self.steering);
-            }
-            self.fetch();
-            match self.reception.sort_by {
-                SortBy::Flows => self.admit_flows(device, now),
-                SortBy::Shards => self.admit_shards(device, now),
-                SortBy::Nothing => self.admit_all(now),
-            }
-            if self.reception.takes_turns {
-                self.end_reception(device.index());
-            }
-            self.out.end_stage(BurstStage::Classify);
-            self.pick_flow();
-            self.process();
-            self.out.end_stage(BurstStage::Run);
+            received += row;
         }
         (received, bursts)
+    }
+
+    /// Takes a burst from a device and runs it; returns how many packets there were.
+    fn receive_from(&mut self, device: usize, now: Time) -> usize {
+        self.out.end_stage(BurstStage::Rest);
+        let queue = &mut self.reception.receivers[device];
+        let count = queue.recv(&mut self.reception.burst, self.out.pool(), now);
+        self.out.end_stage(BurstStage::Receive);
+        if count == 0 {
+            return 0;
+        }
+        self.reception.received_by[device] += count as u64;
+        self.counters.received.add(count as u64);
+        let device = DeviceId(device as u8);
+        if self.out.mirror().is_armed() {
+            self.out.mirror().received(device, &mut self.reception.burst, &self.steering);
+        }
+        self.fetch();
+        match self.reception.sort_by {
+            SortBy::Flows => self.admit_flows(device, now),
+            SortBy::Shards => self.admit_shards(device, now),
+            SortBy::Nothing => self.admit_all(now),
+        }
+        if self.reception.takes_turns {
+            self.end_reception(device.index());
+        }
+        self.out.end_stage(BurstStage::Classify);
+        self.pick_flow();
+        self.process();
+        self.out.end_stage(BurstStage::Run);
+        count
     }
 
     /// Asks for the first lines of the packets received.

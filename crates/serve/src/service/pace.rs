@@ -35,9 +35,9 @@ impl Pace {
         self.began
     }
 
-    /// A batch begins.
+    /// A batch begins: when the poll did, or at the end of what came before in it.
     pub(super) fn begin(&mut self, out: &Output) {
-        self.began = out.read_clock();
+        self.began = self.began.max(out.began());
     }
 
     /// A packet is done. Behind a long one, and as long as others are expected to be long, replies leave at once.

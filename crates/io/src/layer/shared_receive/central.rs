@@ -86,7 +86,7 @@ impl RxQueue for CentralRx {
         // If nothing waits as far as is known, a lane that has the lock is looking into the hardware queues.
         let queue = match shared.waiting.load(Ordering::Relaxed) {
             0 => access.try_lock(),
-            _ => access.lock(),
+            _ => access.lock_soon(),
         };
         let mut count = 0;
         if let Some(queue) = queue {
@@ -95,7 +95,7 @@ impl RxQueue for CentralRx {
                 queue.refill(pool, now);
             }
             count = self.pop.min(burst.remaining_capacity()).min(queue.packets.len());
-            burst.extend(queue.packets.drain(..count));
+            burst.extend((0..count).map_while(|_| queue.packets.pop_front()));
             let left = queue.packets.len();
             shared.waiting.store(left, Ordering::Relaxed);
             if is_read {

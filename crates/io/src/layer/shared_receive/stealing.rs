@@ -46,6 +46,8 @@ struct Length(AtomicU32);
 struct LaneQueue {
     packets: VecDeque<Mbuf>,
     hardware: Box<dyn RxQueue>,
+    /// Packets that were in the hardware queue when it was last read.
+    behind: usize,
 }
 
 impl LaneQueue {
@@ -54,8 +56,9 @@ impl LaneQueue {
         let is_empty = self.packets.is_empty();
         if is_empty {
             let mut burst = Burst::new();
-            self.hardware.recv(&mut burst, pool, now);
+            let count = self.hardware.recv(&mut burst, pool, now);
             self.packets.extend(burst);
+            self.behind = if count > 0 { self.hardware.backlog() } else { 0 };
         }
         is_empty
     }
@@ -71,7 +74,8 @@ pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn 
     let stamps: Vec<_> = hardware.iter().map(|queue| queue.stamps_arrivals()).collect();
     let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
     watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
-    let queue = |hardware| LaneQueue { packets: VecDeque::with_capacity(2 * BURST), hardware };
+    let queue =
+        |hardware| LaneQueue { packets: VecDeque::with_capacity(2 * BURST), hardware, behind: 0 };
     let locks: Vec<_> = hardware.into_iter().map(|rx| Arc::new(FairLock::new(queue(rx)))).collect();
     let lengths = (0..lanes).map(|_| Length(AtomicU32::new(0))).collect();
     let shared = Arc::new(Shared { locks: locks.clone(), lengths, at_work: AtWork::new(lanes) });
@@ -119,11 +123,11 @@ impl StealingRx {
                 Take::Half => queue.packets.len().div_ceil(2),
             };
             count = most.min(burst.remaining_capacity()).min(queue.packets.len());
-            burst.extend(queue.packets.drain(..count));
+            burst.extend((0..count).map_while(|_| queue.packets.pop_front()));
             if is_read {
                 self.left = queue.packets.len();
             }
-            let length = queue.backlog().try_into().unwrap_or(u32::MAX);
+            let length = (queue.packets.len() + queue.behind).try_into().unwrap_or(u32::MAX);
             self.shared.lengths[number].0.store(length, Ordering::Relaxed);
         }
         match count {
@@ -140,7 +144,7 @@ impl StealingRx {
         self.lengths.clear();
         self.lengths.extend(lengths.iter().map(|length| length.0.load(Ordering::Relaxed)));
         if let Some(theft) = choose_theft(self.lane, &self.lengths, BURST as u32) {
-            self.access[theft.victim].lock();
+            self.access[theft.victim].lock_soon();
             let take = Take::Packets(theft.requests as usize);
             return self.take(theft.victim, take, burst, (pool, now));
         }
@@ -159,7 +163,7 @@ impl StealingRx {
 impl RxQueue for StealingRx {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         self.left = 0;
-        self.access[self.lane].lock();
+        self.access[self.lane].lock_soon();
         let mut count = self.take(self.lane, Take::Packets(self.pop), burst, (&mut *pool, now));
         if count == 0 && burst.remaining_capacity() > 0 {
             count = self.steal(burst, pool, now);
