@@ -7,6 +7,7 @@
 mod comparison;
 mod error;
 mod latencies;
+mod lock_costs;
 mod measurement;
 mod members;
 mod probe;

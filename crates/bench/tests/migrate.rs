@@ -46,7 +46,7 @@ fn moves_that_take_too_long_are_an_error_that_says_how_far_it_came() {
 #[test]
 fn overload_is_counted_by_reason_and_is_not_a_loss() {
     let bench = MigrateBench {
-        migrations: 200,
+        migrations: 50,
         lanes: 2,
         packets_per_second: 100_000_000,
         seed: 1,

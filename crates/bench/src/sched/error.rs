@@ -55,12 +55,16 @@ pub enum SchedBenchError {
         unrecorded: u64,
     },
     /// Nothing was answered.
-    #[error("{scheduler}: no request was answered within {seconds} s")]
+    #[error("{scheduler}: {under_way} requests were not answered within {seconds} s{odd}")]
     Silent {
         /// The scheduler.
         scheduler: String,
         /// How long it was waited for.
         seconds: u64,
+        /// Requests that are under way.
+        under_way: i64,
+        /// What the service has counted that does not come to pass otherwise: names and counts.
+        odd: String,
     },
 }
 

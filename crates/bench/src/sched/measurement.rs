@@ -61,12 +61,18 @@ pub(super) fn measure_capacity(
     for _ in 0..effort.windows {
         let sample = || (Instant::now(), service.clients.totals(), allocations());
         let earlier = sample();
-        thread::sleep(effort.window);
-        let later = sample();
-        let done = later.1.since(&earlier.1);
-        if done.replies == 0 {
-            return Err(service.silent());
-        }
+        // Longer, if the machine pauses for all of it.
+        let (later, done) = loop {
+            thread::sleep(effort.window);
+            let later = sample();
+            let done = later.1.since(&earlier.1);
+            if done.replies > 0 {
+                break (later, done);
+            }
+            if earlier.0.elapsed() > TIMEOUT {
+                return Err(service.silent());
+            }
+        };
         let per_request = |value: f64| value / done.replies as f64;
         windows.push(CapacityWindow {
             capacity: done.replies as f64 / later.0.duration_since(earlier.0).as_secs_f64(),

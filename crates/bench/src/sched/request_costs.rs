@@ -12,6 +12,8 @@
 //! Hand-offs: what `dispatcher-1:1` takes per request when there is always more to do, beyond one inline worker, is the network worker's
 //! time to give a request and to take its reply; half of it is each. Behind it, each way has a latency, which the ways of the probe
 //! tell with one request under way.
+//!
+//! Locks and steals: [`lock_costs`](super::lock_costs).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +23,7 @@ use rheostat_base::{Clock, CoreSet};
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
 use super::error::SchedBenchError;
+use super::lock_costs::{LockCosts, measure_locks};
 use super::probe::Probe;
 use super::rig::{Plan, Stages};
 use super::service::{RunningService, ServiceConfig};
@@ -58,7 +61,7 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
         ..RequestCosts::thesis()
     };
     let mut measured = "TCP in and out, parsing, flush, one request at a time; waking".to_owned();
-    let mut assumed = "locks, steals";
+    let mut assumed = "what TCP in takes longer on another worker than the connection's last";
     if cores >= 2 {
         let inline = probe("inline-dfcfs", cores, Outstanding::ONE, MANY)?.worker_ns;
         // With one outstanding the network worker waits for the member, too; its own time is the same with two.
@@ -71,6 +74,14 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
         costs.handoff_take_k2_ns = Cost::Constant(each);
         costs.handoff_latency_ns = Cost::Constant(((ways - 2.0 * each) / 2.0).max(0.0).round());
         measured += "; hand-offs, a member's own time as part of their latency";
+        let locks = locks()?;
+        costs.queue_lock_free_ns = Cost::Measured(locks.queue_free);
+        costs.queue_lock_taken_ns = Cost::Measured(locks.queue_taken);
+        costs.queue_lock_contended_ns = Cost::Constant(locks.queue_contended.round());
+        costs.connection_lock_same_ns = Cost::Measured(locks.shard_same);
+        costs.connection_lock_other_ns = Cost::Measured(locks.shard_other);
+        costs.steal_ns = Cost::Constant(locks.steal.round());
+        measured += "; locks of queues and of shards, with two workers; steals";
     } else {
         assumed = "hand-offs, locks, steals";
     }
@@ -80,6 +91,13 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
     );
     costs.header = Some(header);
     Ok(costs)
+}
+
+/// What queues and shards cost that two workers share.
+fn locks() -> Result<LockCosts, SchedBenchError> {
+    let clock = Clock::new();
+    let cores = CoreSet::available()?;
+    Ok(measure_locks(&clock, reading_ns(&clock), [cores.cores()[0], cores.cores()[1]])?)
 }
 
 /// What a probe found out.

@@ -160,8 +160,24 @@ impl RunningService {
         Ok(self)
     }
 
+    /// Requests were not answered: says what else was odd.
     pub(super) fn silent(&self) -> SchedBenchError {
-        SchedBenchError::Silent { scheduler: self.name.clone(), seconds: TIMEOUT.as_secs() }
+        let totals = self.control.totals();
+        let service = totals.named().filter(|(name, _)| {
+            name.starts_with("ignored_") || ["retransmitted", "unclaimed", "panics"].contains(name)
+        });
+        let Totals { broken, no_buffer, stray, .. } = self.clients.totals();
+        let clients = [("broken", broken), ("no_buffer", no_buffer), ("stray", stray)];
+        let sample = self.runtime.view().sample();
+        let dropped = sample.dropped().map(|(reason, count)| (reason.name(), count));
+        let odd = service.chain(clients).chain(dropped).filter(|(_, count)| *count > 0);
+        let odd: Vec<_> = odd.map(|(name, count)| format!(", {name}: {count}")).collect();
+        SchedBenchError::Silent {
+            scheduler: self.name.clone(),
+            seconds: TIMEOUT.as_secs(),
+            under_way: self.clients.under_way(),
+            odd: odd.concat(),
+        }
     }
 
     /// Where the time of its requests went, if it is timed.

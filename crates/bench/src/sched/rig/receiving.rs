@@ -27,6 +27,9 @@ pub(super) struct Receiving {
     ticks: Clock,
     plan: Arc<Plan>,
     generation: u64,
+    /// The time of the last poll. Lanes that read the queue in turn poll by times of their own, of which a later one may be older:
+    /// moments of requests and time stamps would go back.
+    polled: Time,
     side: Side,
 }
 
@@ -63,7 +66,14 @@ impl Receiving {
             ready: Vec::with_capacity(room),
             stamp: 0,
         };
-        Receiving { all: all.clone(), ticks: ticks.clone(), plan: all.plan(), generation: 0, side }
+        Receiving {
+            all: all.clone(),
+            ticks: ticks.clone(),
+            plan: all.plan(),
+            generation: 0,
+            polled: Time::ZERO,
+            side,
+        }
     }
 
     fn share(&self) -> &QueueShare {
@@ -181,6 +191,8 @@ impl RxQueue for Receiving {
             return 0;
         }
         let from = self.ticks.cycles();
+        let now = now.max(self.polled);
+        self.polled = now;
         let before = burst.len();
         let generation = self.all.generation.load(Ordering::Relaxed);
         if generation != self.generation {

@@ -249,6 +249,21 @@ fn a_closed_loop_keeps_requests_under_way() {
 }
 
 #[test]
+fn moments_do_not_go_back_where_another_lane_polls_a_queue_by_an_older_time() {
+    let mut testbed = Testbed::new(1, 1);
+    testbed.clients.record(10);
+    testbed.clients.follow(Plan::Closed { under_way: 1 });
+    testbed.to(testbed.now + Duration::from_millis(1));
+    for back in [0, 5, 0, 9] {
+        testbed.now = Time::from_nanos(1_000_000_000 - back);
+        let answers = testbed.receive(0);
+        testbed.send(0, answers);
+    }
+    assert_eq!(testbed.requests().map(|(.., due)| due).collect::<Vec<_>>(), [1_000_000_000; 4]);
+    assert!(sound(&testbed.clients.totals()));
+}
+
+#[test]
 fn a_reply_is_acknowledged_by_itself_when_no_request_follows() {
     let mut testbed = Testbed::new(1, 4);
     let requests = testbed.offer(1_000.0);
