@@ -189,7 +189,8 @@ mod models {
     use super::*;
     use loom::thread;
 
-    /// Every interleaving of a producer that laps a two-slot ring and its consumer: items arrive complete, once and in order.
+    /// Every interleaving of a producer that laps a two-slot ring and its consumer: items arrive complete, once and in order. Fails
+    /// when any of the four orderings above is weakened.
     #[test]
     fn items_cross_once_and_in_order() {
         loom::model(|| {
