@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rheostat_base::Time;
 use rheostat_io::layer::shared_receive::Sharing;
+use rheostat_packet::BURST;
 
 use super::fixture::{LANES, NOW, Turns};
 use crate::crew::Crew;
@@ -54,17 +56,43 @@ fn a_lane_that_begins_long_work_wakes_another_that_sleeps() {
     }
 }
 
+/// Works for so long on any packet that the time of the poll is old.
+struct Slow;
+
+impl Service for Slow {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        Ordered.process(batch, shards, out);
+    }
+
+    fn is_behind(&self, _: Time) -> bool {
+        true
+    }
+}
+
+/// Lanes whose polls end with the first packets.
+fn slow_turns(sharing: Sharing, waiting: [u32; LANES]) -> Turns {
+    Turns::running(sharing, waiting, |_| Box::new(Slow))
+}
+
 #[test]
 fn a_lane_takes_one_packet_at_a_time_and_any_lane_the_next() {
-    let mut turns = Turns::new(Sharing::CENTRAL, [3, 0, 0]);
+    let mut turns = slow_turns(Sharing::CENTRAL, [3, 0, 0]);
     let mut poll = |lane: usize| turns.lanes[lane].poll(NOW).packets;
     assert_eq!([poll(2), poll(1), poll(0), poll(0)], [1, 1, 1, 0]);
     assert_eq!(turns.finish(), []);
 }
 
 #[test]
+fn a_lane_goes_on_in_a_poll_up_to_a_burst() {
+    let mut turns = Turns::new(Sharing::CENTRAL, [BURST as u32 + 3, 0, 0]);
+    let mut poll = |lane: usize| turns.lanes[lane].poll(NOW).packets;
+    assert_eq!([poll(2), poll(1), poll(0)], [BURST, 3, 0]);
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
 fn an_idle_lane_takes_half_of_what_waits_for_another() {
-    let mut turns = Turns::new(Sharing::STEALING, [9, 0, 0]);
+    let mut turns = slow_turns(Sharing::STEALING, [9, 0, 0]);
     let mut poll = |lane: usize| turns.lanes[lane].poll(NOW).packets;
     assert_eq!([poll(0), poll(1), poll(2), poll(0)], [1, 4, 2, 1]);
     assert_eq!(turns.finish(), []);
