@@ -237,7 +237,7 @@ fn contended(
 
 #[cfg(test)]
 mod tests {
-    //! Timed: threads.
+    //! Timed: threads, clock.
 
     use super::*;
 
