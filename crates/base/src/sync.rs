@@ -10,7 +10,6 @@ pub mod load_fence;
 pub mod locked_queue;
 pub mod parker;
 pub mod prefetch;
-pub mod slot_ring;
 pub mod spsc;
 pub mod take_cell;
 pub mod try_lock;
