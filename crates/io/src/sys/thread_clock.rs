@@ -52,6 +52,11 @@ mod tests {
         assert!(after >= worked, "{after:?} after {worked:?}");
         go.send(()).unwrap();
         worker.join().unwrap();
-        assert_eq!(thread_cpu_time(thread), None, "it has ended");
+        // The kernel lets others join a thread some moments before it has taken it off its list.
+        let is_gone = || {
+            std::thread::sleep(Duration::from_millis(1));
+            thread_cpu_time(thread).is_none()
+        };
+        assert!((0..10_000).any(|_| is_gone()), "it has ended");
     }
 }
