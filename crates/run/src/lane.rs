@@ -75,6 +75,7 @@ use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
 use self::classes::{ClassState, Measuring};
+use self::completion::Found;
 use self::joint::{AwaitedPoll, JointState};
 use self::migration::MigrationState;
 use self::offload::OffloadState;
@@ -392,25 +393,7 @@ impl Lane {
         self.apply_commands();
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
-        let (mut received, mut bursts) = self.receive(now);
-        // Again if some were hairpins.
-        while !self.fragments.is_empty() {
-            self.track_fragments();
-        }
-        let mut completed = self.complete();
-        // Members that are given one task at a time answer it meanwhile: what a poll costs is shared by several.
-        let mut more = completed;
-        while more > 0 && completed < BURST && received < BURST {
-            self.ring_desk();
-            self.out.flush();
-            let (packets, of_them) = self.receive(now);
-            while !self.fragments.is_empty() {
-                self.track_fragments();
-            }
-            more = self.complete();
-            (received, bursts, completed) =
-                (received + packets, bursts + of_them, completed + more);
-        }
+        let Found { received, bursts, completed } = self.receive_and_complete(now);
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
             self.tick();
             if self.puts_off {

@@ -30,7 +30,7 @@ pub struct FairLock<T> {
     /// A bit for each number whose thread waits.
     waiting: Line<AtomicU64>,
     /// Accesses made.
-    accesses: AtomicU32,
+    accesses: Line<AtomicU32>,
     content: UnsafeCell<Content<T>>,
 }
 
@@ -57,7 +57,7 @@ impl<T> FairLock<T> {
         FairLock {
             state: Line(AtomicU32::new(0)),
             waiting: Line(AtomicU64::new(0)),
-            accesses: AtomicU32::new(0),
+            accesses: Line(AtomicU32::new(0)),
             content: UnsafeCell::new(Content { value, is_poisoned: false }),
         }
     }
@@ -99,7 +99,7 @@ impl<T> FairAccess<T> {
     /// An access without the lock.
     pub fn new(lock: Arc<FairLock<T>>) -> FairAccess<T> {
         // Relaxed: it only has to be one step.
-        let number = lock.accesses.fetch_add(1, Ordering::Relaxed) % u64::BITS;
+        let number = lock.accesses.0.fetch_add(1, Ordering::Relaxed) % u64::BITS;
         FairAccess { lock, number, left: 0, has_lock: false }
     }
 

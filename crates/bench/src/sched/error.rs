@@ -54,7 +54,15 @@ pub enum SchedBenchError {
         /// Replies that could not be recorded.
         unrecorded: u64,
     },
-    /// Nothing was answered.
+    /// Not all clients could open their connections.
+    #[error("{scheduler}: not all connections were opened within {seconds} s")]
+    Unopened {
+        /// The scheduler.
+        scheduler: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// Requests were not answered.
     #[error("{scheduler}: {under_way} requests were not answered within {seconds} s{odd}")]
     Silent {
         /// The scheduler.

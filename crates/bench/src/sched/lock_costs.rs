@@ -18,6 +18,7 @@ use rheostat_io::layer::shared_receive::{Sharing, share_receive};
 use rheostat_io::{Rest, RxQueue};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 
+use super::error::SchedBenchError;
 use crate::costs::Distribution;
 
 /// Times of each kind.
@@ -47,17 +48,17 @@ pub(super) fn measure_locks(
     clock: &Clock,
     reading: f64,
     cores: [CoreId; 2],
-) -> Result<LockCosts, CoreError> {
+) -> Result<LockCosts, SchedBenchError> {
     let of = |times: Vec<u64>| {
         let nanos = |time: &u64| ((*time as f64 - reading).max(0.0), 1.0);
         Distribution::of(&times.iter().map(nanos).collect::<Vec<_>>())
     };
-    let [mut one, mut other] = receivers(Sharing::CENTRAL);
+    let [mut one, mut other] = receivers(Sharing::CENTRAL)?;
     let [alone, _] = in_turn(TIMES, cores, [2, 0], [&mut || one.receive(clock), &mut || None])?;
     let times =
         in_turn(TIMES, cores, [1, 1], [&mut || one.receive(clock), &mut || other.receive(clock)])?;
     let queue_contended = contended(cores, [&mut one, &mut other], clock)?;
-    let [mut owner, mut thief] = receivers(Sharing::STEALING);
+    let [mut owner, mut thief] = receivers(Sharing::STEALING)?;
     let [_, thefts] = in_turn(
         TIMES,
         cores,
@@ -117,16 +118,15 @@ struct Receiver {
 }
 
 /// The parts of two threads. Only the first one's device has packets.
-fn receivers(sharing: Sharing) -> [Receiver; 2] {
-    let pool = Mempool::new(&MempoolConfig { buffers: 1_024, ..MempoolConfig::default() })
-        .expect("two megabytes");
+fn receivers(sharing: Sharing) -> Result<[Receiver; 2], SchedBenchError> {
+    let pool = Mempool::new(&MempoolConfig { buffers: 1_024, ..MempoolConfig::default() })?;
     let source = |is_empty| Box::new(Source { is_empty }) as Box<dyn RxQueue>;
     let mut queues = share_receive(vec![source(false), source(true)], sharing).into_iter();
-    [(); 2].map(|()| Receiver {
+    Ok([(); 2].map(|()| Receiver {
         queue: queues.next().expect("there are two"),
         burst: Burst::new(),
         pool: PoolCache::new(pool.clone()),
-    })
+    }))
 }
 
 impl Receiver {
@@ -218,13 +218,13 @@ fn contended(
 ) -> Result<f64, CoreError> {
     let start = Barrier::new(2);
     let run = |core: CoreId, receiver: &mut Receiver| {
-        pin_current_thread(core)?;
+        let pinned = pin_current_thread(core);
         start.wait();
         let from = Instant::now();
         for _ in 0..CONTENDED {
             receiver.receive(clock);
         }
-        Ok(from.elapsed().as_nanos() as f64)
+        pinned.map(|()| from.elapsed().as_nanos() as f64)
     };
     let [one, other] = receivers;
     let times = thread::scope(|scope| {
@@ -244,10 +244,10 @@ mod tests {
     #[test]
     fn threads_take_packets_one_at_a_time_and_steal_half() {
         let clock = Clock::new();
-        let [mut one, mut other] = receivers(Sharing::CENTRAL);
+        let [mut one, mut other] = receivers(Sharing::CENTRAL).unwrap();
         assert_eq!(one.receive(&clock), None, "the device was read");
         assert!(one.receive(&clock).is_some() && other.receive(&clock).is_some());
-        let [mut owner, mut thief] = receivers(Sharing::STEALING);
+        let [mut owner, mut thief] = receivers(Sharing::STEALING).unwrap();
         assert_eq!(owner.receive(&clock), None);
         assert!(thief.receive(&clock).is_some());
     }

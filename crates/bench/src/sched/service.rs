@@ -148,7 +148,8 @@ impl RunningService {
         let begun = Instant::now();
         while !self.clients.are_open() {
             if begun.elapsed() > TIMEOUT {
-                let problem = self.silent();
+                let (scheduler, seconds) = (self.name.clone(), TIMEOUT.as_secs());
+                let problem = SchedBenchError::Unopened { scheduler, seconds };
                 self.runtime.join()?;
                 self.members
                     .map(|members| members.stop_within(MEMBERS_TIME).into_result())

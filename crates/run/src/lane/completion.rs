@@ -1,8 +1,43 @@
 //! The lane's part when a pool works for its service: see [`crate::pool`].
 
+use rheostat_base::Time;
+use rheostat_packet::BURST;
+
 use super::Lane;
 
+/// What a poll has found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Packets from devices, and the bursts that they came in.
+    pub(super) received: usize,
+    pub(super) bursts: usize,
+    /// Replies of a pool.
+    pub(super) completed: usize,
+}
+
 impl Lane {
+    /// Receives, and goes on with what a pool has done; again, if it had done something. Members that are given one task at a time
+    /// answer it meanwhile, so what a poll costs is shared by several, up to [`BURST`].
+    pub(super) fn receive_and_complete(&mut self, now: Time) -> Found {
+        let mut found = Found::default();
+        loop {
+            let (packets, bursts) = self.receive(now);
+            // Again if some were hairpins.
+            while !self.fragments.is_empty() {
+                self.track_fragments();
+            }
+            let completed = self.complete();
+            found.received += packets;
+            found.bursts += bursts;
+            found.completed += completed;
+            if completed == 0 || found.completed >= BURST || found.received >= BURST {
+                return found;
+            }
+            self.ring_desk();
+            self.out.flush();
+        }
+    }
+
     /// Packets for which a pool works.
     pub(crate) fn at_pool(&self) -> u64 {
         self.counters.at_pool.get()
