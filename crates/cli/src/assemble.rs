@@ -17,10 +17,10 @@ use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::Network;
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{AnyChain, Seeds};
-use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_packet::{Family, Mempool, MempoolConfig};
 use rheostat_run::{Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
+use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
@@ -310,7 +310,8 @@ fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steer
         HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
         HashKeyChoice::Random => loop {
             let steering = with(&HashKey::new(rng.random()))?;
-            let even = || [1, 17].iter().all(|p| PortClasses::new(&steering, *p).is_even());
+            let even =
+                || [1, 17].iter().all(|p| ports_are_even(&steering, *p, Family::V4, KeyEnd::First));
             if steering.translation().is_none() || even() {
                 break steering;
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rheostat_base::ShardId;
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{FlowHash, FlowHasher};
-use rheostat_steer::{KeyEnd, PortClasses, Steering};
+use rheostat_steer::{KeyEnd, PortClasses, Steering, ports_are_even};
 
 use crate::config::{ListenerConfig, OutgoingConfig};
 
@@ -92,6 +92,13 @@ impl Ports {
     }
 }
 
+/// Whether each shard has its share of the ports that connections can be opened from. Under one of two random hash keys it is not
+/// so, and under one of a thousand there are shards in which no connection can be opened.
+pub fn suits_connecting(steering: &Steering) -> bool {
+    let is_even = |family| ports_are_even(steering, TCP, family, KeyEnd::Second);
+    is_even(Family::V4) && is_even(Family::V6)
+}
+
 /// The key of packets that arrive from `remote`; none where the families differ.
 fn key(remote: SocketAddr, local: SocketAddr, zone: u32) -> Option<FlowKey> {
     let (ports, ends) = ((remote.port(), local.port()), (remote.ip(), local.ip()));
@@ -151,6 +158,27 @@ mod tests {
         let ports = ports(OutgoingConfig::default());
         assert_eq!(exhaust(&ports, "192.0.2.1:80", &["10.0.0.1"]), 64_511);
         assert_eq!(exhaust(&ports, "[2001:db8::1]:80", &["fd00::1"]), 64_511);
+    }
+
+    #[test]
+    fn keys_under_which_shards_have_no_ports_are_told_from_others() {
+        let with = |key| Steering::new(&key, 128, 128, vec![Orientation::Inside]).unwrap();
+        // The last bits of ports add nothing to the hash: shards have either all ports of a few others, or none.
+        let mut bytes = [0; 40];
+        bytes[..10].copy_from_slice(&[0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67]);
+        let poor = with(HashKey::new(bytes));
+        assert!(!suits_connecting(&poor));
+        let config = [ListenerConfig::new(8_080)];
+        let ports =
+            Ports::new(Arc::new(poor), FlowHasher::fixed(), OutgoingConfig::default(), &config);
+        let own = ["10.0.0.1".parse().unwrap()];
+        let peer = "192.0.2.1:80".parse().unwrap();
+        let has_port = |shard: &u16| {
+            let own = own.iter().copied();
+            ports.find(ShardId(*shard), peer, own, 0, 0, |_, _| true).is_some()
+        };
+        assert!((0..128).filter(has_port).count() < 128);
+        assert!(suits_connecting(&with(HashKey::MICROSOFT)));
     }
 
     #[test]

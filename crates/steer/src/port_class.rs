@@ -30,7 +30,6 @@ pub struct PortClasses {
     members: Vec<Vec<u16>>,
     /// The place of each port among those of its class.
     rank: Vec<u16>,
-    shards: usize,
 }
 
 impl PortClasses {
@@ -41,23 +40,17 @@ impl PortClasses {
 
     /// The classes of ports of one end of keys of this family.
     pub fn of_end(steering: &Steering, protocol: u8, family: Family, end: KeyEnd) -> PortClasses {
-        let shards = steering.shards();
-        let mut members = vec![Vec::new(); shards];
+        let mut members = vec![Vec::new(); steering.shards()];
         let mut rank = vec![0; 1 << 16];
         for parity in 0..2 {
             for port in (parity..=u16::MAX).step_by(2) {
-                let ports = match end {
-                    _ if protocol == ICMP => (port, port),
-                    KeyEnd::First => (port, 0),
-                    KeyEnd::Second => (0, port),
-                };
-                let key = key_of_ports(family, ports, protocol);
+                let key = key_of_ports(family, ports_of(end, port, protocol), protocol);
                 let class: &mut Vec<u16> = &mut members[unfixed(steering, &key).index()];
                 rank[usize::from(port)] = class.len() as u16;
                 class.push(port);
             }
         }
-        PortClasses { members, rank, shards }
+        PortClasses { members, rank }
     }
 
     /// The ports that bring a key to `shard`: whichever of them is the port of its end. `key` has zero there;
@@ -88,16 +81,45 @@ impl PortClasses {
     pub fn largest(&self) -> usize {
         self.members.iter().map(Vec::len).max().unwrap_or(0)
     }
+}
 
-    /// Whether, from 1024 on, every class has its share of ports, and of even and odd ones: with a random
-    /// hash key, three of four times. Otherwise some shards would run out of ports early.
-    pub fn is_even(&self) -> bool {
-        let share = (65_536 - 1_024) / 2 / self.shards;
-        self.members.iter().all(|ports| {
-            let high = ports.iter().filter(|port| **port >= 1_024);
-            let odd = high.clone().filter(|port| **port % 2 == 1).count();
-            odd >= share && high.count() - odd >= share
-        })
+/// Whether, from 1024 on, every class has its share of ports, and of even and odd ones: under a random hash key, three of four
+/// times. Otherwise some shards would run out of ports early, and under one key of a thousand some have none.
+pub fn ports_are_even(steering: &Steering, protocol: u8, family: Family, end: KeyEnd) -> bool {
+    // Classes are sums of what the bits of a port add. Where so many bits add something of their own, each class is that of as
+    // many ports as another; those below 1024 are taken away from all alike where the same holds of the bits that they have.
+    let class_of_bit = |bit: u32| {
+        let key = key_of_ports(family, ports_of(end, 1 << bit, protocol), protocol);
+        unfixed(steering, &key).0
+    };
+    // A port has 15 bits beside the one that makes it even or odd.
+    let bits = steering.shards().ilog2().min(15);
+    rank((1..16).map(class_of_bit)) == bits && rank((1..10).map(class_of_bit)) == bits.min(9)
+}
+
+/// How many of these are no sum, by XOR, of others.
+fn rank(words: impl Iterator<Item = u16>) -> u32 {
+    let mut basis = [0; 16];
+    let mut rank = 0;
+    for mut word in words {
+        while word != 0 {
+            let place = &mut basis[word.ilog2() as usize];
+            if *place == 0 {
+                *place = word;
+                rank += 1;
+            }
+            word ^= *place;
+        }
+    }
+    rank
+}
+
+/// The ports of a key whose `end` has this one.
+fn ports_of(end: KeyEnd, port: u16, protocol: u8) -> (u16, u16) {
+    match end {
+        _ if protocol == ICMP => (port, port),
+        KeyEnd::First => (port, 0),
+        KeyEnd::Second => (0, port),
     }
 }
 
@@ -162,8 +184,28 @@ mod tests {
             // And no other does.
             let all = (0..=u16::MAX).filter(|candidate| steering.shard_of_key(&at(*candidate)) == target);
             prop_assert_eq!(all.count(), ports.len());
-            let even = classes.is_even();
-            prop_assert!(!even || ports.iter().filter(|port| **port >= 1_024).count() >= 64_512 / shards / 2 * 2);
+        }
+
+        #[test]
+        fn ports_are_even_if_each_class_has_as_many(
+            key: [u8; 40],
+            shards in prop::sample::select(vec![1_usize, 16, 128, 256, 512]),
+            protocol in prop::sample::select(vec![6_u8, 17, 1]),
+            is_v4: bool,
+            first: bool,
+        ) {
+            let steering = steering(key, shards, false);
+            let family = if is_v4 { Family::V4 } else { Family::V6 };
+            let end = if first { KeyEnd::First } else { KeyEnd::Second };
+            let classes = PortClasses::of_end(&steering, protocol, family, end);
+            let share = (65_536 - 1_024) / 2 / shards;
+            let has_share = |ports: &Vec<u16>| {
+                let high = ports.iter().filter(|port| **port >= 1_024);
+                let odd = high.clone().filter(|port| **port % 2 == 1).count();
+                odd >= share && high.count() - odd >= share
+            };
+            let even = classes.members().iter().all(has_share);
+            prop_assert_eq!(ports_are_even(&steering, protocol, family, end), even);
         }
 
         #[test]

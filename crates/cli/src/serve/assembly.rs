@@ -14,7 +14,7 @@ use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
-use rheostat_serve::{OutgoingConfig, ServeError, TcpServer};
+use rheostat_serve::{OutgoingConfig, ServeError, TcpServer, suits_connecting};
 use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -56,14 +56,20 @@ impl Assembly {
         let cores = assemble::choose_cores(&config)?;
         let lanes = assemble::lanes(&config, &cores);
         // Only packets from peers arrive, so that keys have them first, whatever the device.
-        let orientations = vec![Orientation::Inside; config.devices.len()];
-        let key = match config.steering.key {
-            HashKeyChoice::Symmetric => HashKey::symmetric(),
-            HashKeyChoice::Microsoft => HashKey::MICROSOFT,
-            HashKeyChoice::Random => HashKey::new(rng.random()),
+        let with = |key: &HashKey| {
+            let orientations = vec![Orientation::Inside; config.devices.len()];
+            Steering::new(key, config.steering.buckets, config.state.shards, orientations)
         };
-        let (buckets, shards) = (config.steering.buckets, config.state.shards);
-        let steering = Steering::new(&key, buckets, shards, orientations)?;
+        let steering = match config.steering.key {
+            HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
+            HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
+            HashKeyChoice::Random => loop {
+                let steering = with(&HashKey::new(rng.random()))?;
+                if suits_connecting(&steering) {
+                    break steering;
+                }
+            },
+        };
         let steering = Arc::new(steering);
         let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;
         let clock = Clock::new();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{ShardId, Time};
-use rheostat_packet::FlowKey;
+use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{FlowHasher, FlowId, FlowTable, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
+use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use super::bind::{Bound, Request};
 use super::closing::Closing;
@@ -66,7 +66,7 @@ impl Occupancy {
             let steering = Steering::new(&HashKey::new(rng.random()), 512, shards, orientations);
             let steering = steering.expect("a number of shards");
             let steering = steering_for(&stage, steering).expect("one function");
-            if PortClasses::new(&steering, UDP).is_even() {
+            if ports_are_even(&steering, UDP, Family::V4, KeyEnd::First) {
                 break Arc::new(steering);
             }
         };

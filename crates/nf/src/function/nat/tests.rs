@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rheostat_base::ShardId;
-use rheostat_packet::FlowKey;
+use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{FlowHasher, FlowTable, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PortClasses, Steering};
+use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use super::flow::{Endpoint, Ends};
 use super::*;
@@ -154,7 +154,7 @@ fn first_refusal(shards: usize) -> f64 {
             *byte = state as u8;
         });
         let world = World::new(config(1, Mapping::EndpointIndependent), key, shards);
-        if PortClasses::new(&world.steering, 17).is_even() {
+        if ports_are_even(&world.steering, 17, Family::V4, KeyEnd::First) {
             break world;
         }
     };
