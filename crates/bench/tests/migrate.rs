@@ -42,13 +42,14 @@ fn moves_that_take_too_long_are_an_error_that_says_how_far_it_came() {
     assert!(error.contains("of 18446744073709551615 shards were moved in 50ms"), "{error}");
 }
 
-/// More packets arrive than any machine can process, in queues that are shorter than what is delivered at once.
+/// Packets arrive in queues that are shorter than what is due when lanes start, and faster than lanes process them. All that is
+/// due when the last shard has moved is still delivered: at ten times the rate, that took most of the test's time.
 #[test]
 fn overload_is_counted_by_reason_and_is_not_a_loss() {
     let bench = MigrateBench {
-        migrations: 50,
+        migrations: 10,
         lanes: 2,
-        packets_per_second: 100_000_000,
+        packets_per_second: 10_000_000,
         seed: 1,
         descriptors: 32,
         limit: Duration::from_secs(300),
