@@ -16,24 +16,26 @@ use crate::record::{Header, RequestRow};
 pub fn page(header: &Header, note: &str, rows: &[RequestRow]) -> String {
     let rigs = listed(distinct(rows.iter().map(|row| row.rig.as_str())));
     let Header { command, commit, profile, machine, started } = header;
-    let title = match rows.iter().all(RequestRow::is_simulated) {
+    let title = if rows.is_empty() {
+        "Requests by scheduler: nothing was measured".to_owned()
+    } else if rows.iter().all(RequestRow::is_simulated) {
         // The machine that simulates decides nothing.
-        true => "Requests by scheduler, simulated".to_owned(),
-        false => format!(
-            "Requests by scheduler: rig {rigs}, {}, {} cores",
-            machine.processor, machine.cores
-        ),
+        "Requests by scheduler, simulated".to_owned()
+    } else {
+        format!("Requests by scheduler: rig {rigs}, {}, {} cores", machine.processor, machine.cores)
     };
     let mut page = Page::new(&title);
     page.code(command);
-    page.facts([
-        ("rig", rigs),
+    let rig = (!rows.is_empty()).then_some(("rig", rigs));
+    page.facts(rig.into_iter().chain([
         ("machine", machine.to_string()),
         ("rheo", format!("{commit} ({profile})")),
         ("started", started.clone()),
-    ]);
+    ]));
     page.text("", note);
-    if rows.iter().all(|row| row.stages.is_none() && !row.is_simulated()) {
+    if rows.is_empty() {
+        page.text("", "There is no row: an error ended the measurement before the first.");
+    } else if rows.iter().all(|row| row.stages.is_none() && !row.is_simulated()) {
         page.text("", "The stages of requests were not timed.");
     }
     figures(&mut page, rows);

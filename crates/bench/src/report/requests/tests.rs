@@ -57,6 +57,17 @@ fn header() -> Header {
     }
 }
 
+#[test]
+fn a_page_without_rows_states_that_nothing_was_measured() {
+    let empty = page(&header(), "a note", &[]);
+    assert!(empty.contains("There is no row: an error ended"), "{empty}");
+    assert!(!empty.contains("were not timed"), "{empty}");
+    assert!(
+        empty.contains("<title>Requests by scheduler: nothing was measured</title>"),
+        "{empty}"
+    );
+}
+
 fn texts(page: &str, tag: &str) -> Vec<String> {
     let body = page.split_once("<!DOCTYPE html>").unwrap().1;
     let document = roxmltree::Document::parse(body).unwrap();
