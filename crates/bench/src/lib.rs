@@ -19,6 +19,7 @@ pub mod memory;
 pub mod migrate;
 pub mod nf;
 pub mod noise;
+pub mod offered_load;
 pub mod offload;
 mod pace;
 mod plans;

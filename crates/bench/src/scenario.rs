@@ -1,8 +1,12 @@
 //! What is measured, as data: a scenario is a TOML file that the benchmark on real lanes and the simulator
-//! read alike.
+//! read alike. It is about packets that chains process, or about [requests](RequestScenario) of a service.
 
+mod any;
+mod line;
 mod offloading;
+mod parsed;
 mod quantity;
+pub mod requests;
 mod traffic;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +17,9 @@ use rheostat_traffic::{RateStep, Source, Stepped};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use any::AnyScenario;
 pub use offloading::{LatencyGoals, Offloading};
+pub use requests::RequestScenario;
 pub use traffic::Traffic;
 
 use crate::dut;
@@ -156,16 +162,27 @@ pub enum ScenarioError {
         /// Line, column and what is wrong.
         source: Box<toml::de::Error>,
     },
+    /// It is about requests, and packets are what the command measures.
+    #[error(
+        "{0}: the scenario is about requests of a service: `rheo bench run` measures it, `rheo sim` simulates it"
+    )]
+    NoPackets(String),
     /// A value makes no sense.
-    #[error("{file}: `{key}`: {problem}")]
+    #[error("{file}{}: `{key}`: {problem}", in_line(*line))]
     Value {
         /// The file.
         file: String,
+        /// Where in the file the key stands; `None` for a value from elsewhere.
+        line: Option<usize>,
         /// The key.
         key: &'static str,
         /// What is wrong, and what would be right.
         problem: String,
     },
+}
+
+fn in_line(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!(", line {line}"))
 }
 
 /// The scenarios that come with rheostat, by name.
@@ -181,6 +198,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("overload", include_str!("../scenarios/overload.toml")),
     ("prioritisation", include_str!("../scenarios/prioritisation.toml")),
     ("small-packets", include_str!("../scenarios/small-packets.toml")),
+    ("schedulers", include_str!("../scenarios/schedulers.toml")),
 ];
 
 /// Behind the name of a policy: the same once more. What two runs of one policy differ by is chance, and a gain
@@ -203,25 +221,15 @@ pub fn names() -> Vec<&'static str> {
 }
 
 impl Scenario {
-    /// The scenario of this name, or in this file.
+    /// The scenario about packets of this name, or in this file.
     ///
     /// # Errors
     /// [`ScenarioError`] when there is none, or it is wrong.
     pub fn open(name: &str) -> Result<Scenario, ScenarioError> {
-        if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-            return Scenario::parse(name, text);
+        match AnyScenario::open(name)? {
+            AnyScenario::Packets(scenario) => Ok(*scenario),
+            AnyScenario::Requests(_) => Err(ScenarioError::NoPackets(name.to_owned())),
         }
-        let file = Path::new(name);
-        if file.extension().is_none_or(|extension| extension != "toml") {
-            return Err(ScenarioError::Unknown(name.to_owned()));
-        }
-        let text = std::fs::read_to_string(file)
-            .map_err(|source| ScenarioError::Read { file: file.to_owned(), source })?;
-        let mut scenario = Scenario::parse(name, &text)?;
-        scenario.name =
-            file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
-        scenario.traffic.resolve(file.parent().unwrap_or(Path::new("")));
-        Ok(scenario)
     }
 
     /// Reads a scenario from its text.
@@ -234,7 +242,15 @@ impl Scenario {
         })?;
         scenario.name = name.to_owned();
         scenario.text = text.to_owned();
-        scenario.check().map(|()| scenario)
+        match scenario.problem() {
+            None => Ok(scenario),
+            Some((key, problem)) => Err(ScenarioError::Value {
+                file: name.to_owned(),
+                line: line::line_of(text, key),
+                key,
+                problem,
+            }),
+        }
     }
 
     /// Whether it is still consistent after changes.
@@ -245,7 +261,7 @@ impl Scenario {
         match self.problem() {
             None => Ok(()),
             Some((key, problem)) => {
-                Err(ScenarioError::Value { file: self.name.clone(), key, problem })
+                Err(ScenarioError::Value { file: self.name.clone(), line: None, key, problem })
             }
         }
     }

@@ -38,7 +38,8 @@ use self::service::{RunningService, ServiceConfig, work};
 pub use self::stage_times::{StageTime, StageTimes};
 pub use self::workload::RigWorkload;
 use crate::confidence::Median;
-use crate::rounding::to_tenths;
+use crate::offered_load::OfferedLoad;
+use crate::rounding::{to_tenths, to_thousandths};
 
 /// A load is not measured from this share of the scheduler's own capacity on: its queue grows.
 const SATURATED: f64 = 0.985;
@@ -54,8 +55,8 @@ pub struct SchedBench {
     pub schedulers: Vec<AvailableScheduler>,
     /// Workloads.
     pub workloads: Vec<RigWorkload>,
-    /// Loads: shares of the capacity of the first scheduler.
-    pub loads: Vec<f64>,
+    /// Loads; shares are of the capacity of the first scheduler.
+    pub loads: Vec<OfferedLoad>,
     /// How many operations take each time of the workloads.
     pub operations: Operations,
     /// Workers of inline schedulers.
@@ -126,9 +127,10 @@ impl SchedBench {
                 }
             }
             for (place, load) in self.loads.iter().enumerate() {
+                let load = share(*load, reference);
                 let first = measured.first().map(|first| cost_ns(first).0);
                 for (scheduler, name) in measured.iter().zip(&self.schedulers) {
-                    let mut row = row(workload, *load, place, scheduler, first.unwrap_or(0.0));
+                    let mut row = row(workload, load, place, scheduler, first.unwrap_or(0.0));
                     if let Some(comparison) = &self.comparison {
                         row.simulated = comparison.simulate(&row, *name, workload)?;
                     }
@@ -140,7 +142,7 @@ impl SchedBench {
     }
 
     fn unmeasured(&self, scheduler: Scheduler) -> Measured {
-        let point = |_: &f64| Point {
+        let point = |_: &OfferedLoad| Point {
             offered: Vec::new(),
             achieved: Vec::new(),
             client_ns: Vec::new(),
@@ -184,7 +186,7 @@ impl SchedBench {
         let reference = *reference.get_or_insert(own);
         let mut unrecorded = 0;
         for (load, point) in self.loads.iter().zip(&mut measured.points) {
-            let rate = load * reference;
+            let rate = load.rate(reference);
             point.is_saturated |= rate >= SATURATED * own;
             if point.is_saturated {
                 point.offered.push(rate);
@@ -219,8 +221,16 @@ impl SchedBench {
     }
 
     fn check(&self) -> Result<Vec<Scheduler>, SchedBenchError> {
-        if let Some(load) = self.loads.iter().find(|load| !(**load > 0.0 && **load <= 2.0)) {
-            return Err(SchedBenchError::Load(*load));
+        for load in &self.loads {
+            match *load {
+                OfferedLoad::Share(share) if !(share > 0.0 && share <= 2.0) => {
+                    return Err(SchedBenchError::Load(share));
+                }
+                OfferedLoad::Rate(rate) if !(1.0..=1e9).contains(&rate) => {
+                    return Err(SchedBenchError::Rate(rate));
+                }
+                OfferedLoad::Share(_) | OfferedLoad::Rate(_) => {}
+            }
         }
         let cores = CoreSet::available()?.cores().len();
         let cores = u16::try_from(cores).unwrap_or(u16::MAX);
@@ -235,6 +245,15 @@ impl SchedBench {
             schedulers.push(scheduler);
         }
         Ok(schedulers)
+    }
+}
+
+/// A load as a row has it.
+fn share(load: OfferedLoad, reference: Option<f64>) -> f64 {
+    match (load, reference) {
+        (OfferedLoad::Share(share), _) => share,
+        (OfferedLoad::Rate(_), Some(capacity)) => to_thousandths(load.share(capacity)),
+        (OfferedLoad::Rate(_), None) => 0.0,
     }
 }
 

@@ -34,6 +34,7 @@ use rheostat_bench::ab::Comparison;
 use rheostat_bench::machine::Machine;
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 
+pub(crate) use self::sched::NOTE as PUMPED_NOTE;
 use crate::failure::Failure;
 
 /// What everything random in a benchmark is drawn from, so that two runs see the same packets.
@@ -51,7 +52,7 @@ enum Scenario {
     Nf(nf::Args),
     /// Compare policies on real lanes near full load: latency, drops, imbalance.
     Balance(scenario::Args),
-    /// Run another scenario on real lanes.
+    /// Run another scenario: of packets on real lanes, of requests on the rig that it names.
     Run(scenario::Named),
     /// Find the highest rate without loss, or with little (RFC 2544).
     Throughput(throughput::Args),
@@ -237,7 +238,7 @@ fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Calls of the allocator by this process so far.
-fn allocations() -> u64 {
+pub(crate) fn allocations() -> u64 {
     let stats = crate::ALLOCATOR.stats();
     (stats.allocations + stats.reallocations) as u64
 }

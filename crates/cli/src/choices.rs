@@ -4,15 +4,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::record::{FileHeader, RecordError, Recorder};
-use rheostat_bench::scenario::{Scenario, ScenarioError};
+use rheostat_bench::record::{
+    FileHeader, RecordError, Recorder, RequestScenarioHeader, RowRecorder,
+};
+use rheostat_bench::scenario::{AnyScenario, RequestScenario, Scenario};
+
+use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choices {
     /// Policies, and where lanes are simulated also dispatchers, instead of those of the scenario.
     #[arg(long = "policy", value_name = "NAME", value_delimiter = ',')]
     policies: Vec<String>,
-    /// Loads, each as a share of what all lanes can do.
+    /// Schedulers, instead of those of a scenario about requests.
+    #[arg(long = "scheduler", value_name = "NAME", value_delimiter = ',')]
+    schedulers: Vec<String>,
+    /// Loads, each as a share of what all lanes can do, or of the capacity that a scenario about requests goes by.
     #[arg(long = "load", value_name = "SHARE", value_delimiter = ',')]
     loads: Vec<f64>,
     /// Packets of a capture, in a loop, instead of those of the scenario.
@@ -22,10 +29,10 @@ pub(crate) struct Choices {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "capture",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     copies: u16,
-    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %.
+    /// So many runs per row, each with a seed of its own; six or more give an interval of 95 %. Of requests, so many rounds.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: Option<u16>,
-    /// How long each run is measured, on its own clock.
+    /// How long each run is measured, on its own clock; of requests, how long a window is.
     #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
     /// Where to keep the runs.
@@ -34,15 +41,29 @@ pub(crate) struct Choices {
     /// Keep nothing.
     #[arg(long)]
     no_results: bool,
+    /// Also write a page with charts.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Print rows as lines of JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl Choices {
-    /// The scenario of this name or file with what was chosen, and other numbers of lanes, if any are given.
-    pub(crate) fn scenario(&self, name: &str, lanes: &[u16]) -> Result<Scenario, ScenarioError> {
-        let mut scenario = Scenario::open(name)?;
+    /// The scenario of this name or file with what was chosen, and other numbers of lanes or workers, if any are given.
+    pub(crate) fn scenario(&self, name: &str, lanes: &[u16]) -> Result<AnyScenario, Failure> {
+        let mut scenario = AnyScenario::open(name)?;
+        match &mut scenario {
+            AnyScenario::Packets(scenario) => self.change_packets(scenario, lanes)?,
+            AnyScenario::Requests(scenario) => self.change_requests(scenario, lanes)?,
+        }
+        Ok(scenario)
+    }
+
+    fn change_packets(&self, scenario: &mut Scenario, lanes: &[u16]) -> Result<(), Failure> {
+        if !self.schedulers.is_empty() {
+            return Err(misplaced("--scheduler", &scenario.name, "packets"));
+        }
         if !self.policies.is_empty() {
             scenario.policies.clone_from(&self.policies);
         }
@@ -62,7 +83,41 @@ impl Choices {
         if let Some(duration) = self.duration {
             scenario.duration = duration;
         }
-        scenario.check().map(|()| scenario)
+        Ok(scenario.check()?)
+    }
+
+    fn change_requests(
+        &self,
+        scenario: &mut RequestScenario,
+        workers: &[u16],
+    ) -> Result<(), Failure> {
+        if !self.policies.is_empty() {
+            return Err(misplaced("--policy", &scenario.name, "requests"));
+        }
+        if self.capture.is_some() {
+            return Err(misplaced("--capture", &scenario.name, "requests"));
+        }
+        if !self.schedulers.is_empty() {
+            scenario.replace_schedulers(&self.schedulers)?;
+        }
+        if !workers.is_empty() {
+            scenario.workers = workers.to_vec();
+        }
+        if !self.loads.is_empty() {
+            scenario.loads.clone_from(&self.loads);
+            scenario.rates.clear();
+        }
+        scenario.rounds = self.seeds.unwrap_or(scenario.rounds);
+        scenario.window = self.duration.unwrap_or(scenario.window);
+        Ok(scenario.check()?)
+    }
+
+    /// Keeps rows, unless nothing is to be kept.
+    pub(crate) fn row_recorder(
+        &self,
+        header: &RequestScenarioHeader,
+    ) -> Result<Option<RowRecorder>, RecordError> {
+        (!self.no_results).then(|| RowRecorder::create(&self.results, header)).transpose()
     }
 
     /// Keeps the runs, unless nothing is to be kept.
@@ -72,4 +127,8 @@ impl Choices {
     ) -> Result<Option<Recorder>, RecordError> {
         (!self.no_results).then(|| Recorder::create(&self.results, file_header)).transpose()
     }
+}
+
+fn misplaced(option: &'static str, scenario: &str, subject: &'static str) -> Failure {
+    Failure::Misplaced { option, scenario: scenario.to_owned(), subject }
 }

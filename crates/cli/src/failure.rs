@@ -181,6 +181,10 @@ pub(crate) enum Failure {
     #[error("error: {0}")]
     Scenario(#[from] rheostat_bench::scenario::ScenarioError),
     #[error("error: {0}")]
+    RequestScenario(#[from] rheostat_bench::scenario::requests::SimulationError),
+    #[error("error: the scenario `{scenario}` is about {subject}: leave {option} out")]
+    Misplaced { option: &'static str, scenario: String, subject: &'static str },
+    #[error("error: {0}")]
     LoadClient(#[from] rheostat_load::LoadError),
     #[error("error: {0}")]
     LoadOption(#[from] crate::load::LoadOptionError),

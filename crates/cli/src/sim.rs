@@ -15,12 +15,16 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::{Clock, CoreSet};
 use rheostat_bench::costs::Costs;
-use rheostat_bench::record::{FileHeader, Row, Table, rows};
+use rheostat_bench::record::{FileHeader, Results, Row, Table, rows};
+use rheostat_bench::report;
+use rheostat_bench::scenario::AnyScenario;
 use rheostat_bench::sim::Simulator;
 
-pub(crate) use self::sched::SchedSetup;
+pub(crate) use self::sched::{NOTE as SIMULATED_NOTE, SchedSetup};
 use crate::choices::Choices;
 use crate::failure::Failure;
+use crate::page_file::PageFile;
+use crate::request_scenario;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -28,6 +32,7 @@ use crate::failure::Failure;
   rheo sim balance --cores 16                      what two cores cannot show
   rheo sim balance --cores 1,4,16,64 --policy rsspp,local-search --load 0.9
   rheo sim my-scenario.toml --costs my-machine.json --json
+  rheo sim schedulers --cores 8                    a scenario about requests, as `rheo sim sched`
   rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
   rheo sim slo --cores 8                           latency objectives under a rising load
   rheo sim cases                                   unequal flows, bursts, an elephant
@@ -91,7 +96,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
     let choices = &args.choices;
-    let scenario = choices.scenario(scenario, &args.cores)?;
+    let scenario = match choices.scenario(scenario, &args.cores)? {
+        AnyScenario::Packets(scenario) => *scenario,
+        AnyScenario::Requests(mut scenario) => {
+            scenario.simulation.pauses &= !args.quiet_machine;
+            return request_scenario::simulate(&scenario, args.costs.as_deref(), choices);
+        }
+    };
+    let page = choices.output.as_deref().map(PageFile::create).transpose()?;
     let (costs, file) = match &args.costs {
         Some(path) => (Costs::open(path)?, path.display().to_string()),
         None => (Costs::built_in(), Costs::built_in_name().to_owned()),
@@ -139,6 +151,10 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
         } else {
             out!("{}", Table::line(row));
         }
+    }
+    if let Some(page) = page {
+        let results = Results { file_header, runs: runs.clone() };
+        page.write(&report::page(&[results], &[], &[]))?;
     }
     if let Some(recorder) = &recorder {
         eprintln!("{} runs kept in {}", runs.len(), recorder.path().display());

@@ -26,6 +26,7 @@ mod processes;
 mod profile;
 mod queue_sharing;
 mod report;
+mod request_scenario;
 mod seed;
 mod sim_queues;
 mod sim_sched;

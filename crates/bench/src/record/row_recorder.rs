@@ -1,20 +1,20 @@
 //! Files of rows: lines of JSON behind a header that says how they were made.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Header, RecordError};
+use super::{Header, RecordError, RequestScenarioHeader};
 
 /// Adds rows to a file as they come, so that what was measured until an interruption is kept.
 #[derive(Debug)]
 pub struct RowRecorder {
     path: PathBuf,
     file: File,
-    /// What the first row is written behind.
-    header: Option<Header>,
+    /// What the first row is written behind: a line of JSON.
+    header: Option<String>,
 }
 
 impl RowRecorder {
@@ -24,8 +24,37 @@ impl RowRecorder {
     /// [`RecordError::Io`].
     pub fn append(path: &Path, header: &Header) -> Result<RowRecorder, RecordError> {
         let opened = OpenOptions::new().append(true).create(true).open(path);
-        let file = opened.map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
-        Ok(RowRecorder { path: path.to_owned(), file, header: Some(header.clone()) })
+        RowRecorder::of(path, opened, header)
+    }
+
+    /// A new file in `folder`, which is made if there is none, named after the scenario and the time.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`].
+    pub fn create(
+        folder: &Path,
+        header: &RequestScenarioHeader,
+    ) -> Result<RowRecorder, RecordError> {
+        let path = folder.join(header.file_name());
+        fs::create_dir_all(folder)
+            .map_err(|source| RecordError::Io { path: path.clone(), source })?;
+        RowRecorder::of(&path, File::create(&path), header)
+    }
+
+    fn of(
+        path: &Path,
+        opened: io::Result<File>,
+        header: &impl Serialize,
+    ) -> Result<RowRecorder, RecordError> {
+        let failed = |source| RecordError::Io { path: path.to_owned(), source };
+        let header = serde_json::to_string(header).map_err(|error| failed(error.into()))?;
+        let file = opened.map_err(failed)?;
+        Ok(RowRecorder { path: path.to_owned(), file, header: Some(header) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Adds a row.
@@ -34,11 +63,9 @@ impl RowRecorder {
     /// [`RecordError::Io`].
     pub fn add(&mut self, row: &impl Serialize) -> Result<(), RecordError> {
         let failed = |source| RecordError::Io { path: self.path.clone(), source };
-        let line = |value: Result<String, serde_json::Error>| {
-            value.map(|text| text + "\n").map_err(|error| failed(error.into()))
-        };
-        let header = self.header.take().map(|header| line(serde_json::to_string(&header)));
-        let text = header.transpose()?.unwrap_or_default() + &line(serde_json::to_string(row))?;
+        let row = serde_json::to_string(row).map_err(|error| failed(error.into()))?;
+        let header = self.header.take().map_or_else(String::new, |header| header + "\n");
+        let text = header + &row + "\n";
         self.file.write_all(text.as_bytes()).map_err(failed)
     }
 }

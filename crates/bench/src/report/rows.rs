@@ -152,9 +152,15 @@ fn drawn_together(blocks: &[Block]) -> Vec<(Vec<&Row>, Vec<RequestRow>)> {
     all
 }
 
+/// The header as a list, and behind it the text of a scenario, if it has one.
 fn facts(page: &mut Page, header: &Row) {
-    page.facts(header.0.iter().map(|(name, value)| (name.as_str(), shown(value))));
+    let fields = header.0.iter().filter(|(name, _)| name != TEXT);
+    page.facts(fields.map(|(name, value)| (name.as_str(), shown(value))));
+    header.get(TEXT).and_then(Value::as_str).into_iter().for_each(|text| page.code(text));
 }
+
+/// The field of a header that has a scenario.
+const TEXT: &str = "text";
 
 pub(super) fn id(number: usize) -> String {
     format!("rows-{}", number + 1)

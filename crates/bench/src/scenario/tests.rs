@@ -3,9 +3,13 @@ use super::*;
 #[test]
 fn every_scenario_that_comes_along_can_be_read() {
     for name in names() {
-        let scenario = Scenario::open(name).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(scenario.name, name);
-        assert!(scenario.question.ends_with('?'), "{name}: {}", scenario.question);
+        let scenario = AnyScenario::open(name).unwrap_or_else(|error| panic!("{error}"));
+        let (found, question) = match &scenario {
+            AnyScenario::Packets(scenario) => (&scenario.name, &scenario.question),
+            AnyScenario::Requests(scenario) => (&scenario.name, &scenario.question),
+        };
+        assert_eq!(found, name);
+        assert!(question.ends_with('?'), "{name}: {question}");
     }
 }
 
@@ -43,7 +47,7 @@ fn mistakes_are_refused_with_their_place_and_what_would_be_right() {
     assert!(refused("\"4us\"", "\"4 parsecs\"").contains("parsecs"), "the unit is named");
     assert_eq!(
         refused("rsspp", "rss++"),
-        "s.toml: `policies`: there is no `rss++`; did you mean `rsspp`? write any of rss, rsspp, local-search, \
+        "s.toml, line 4: `policies`: there is no `rss++`; did you mean `rsspp`? write any of rss, rsspp, local-search, \
          traffic-class, dyssect, auto, spray, round-robin, shared-queue, stateful-queue"
     );
     for (from, to, key) in [
@@ -60,6 +64,16 @@ fn mistakes_are_refused_with_their_place_and_what_would_be_right() {
         let message = refused(from, to);
         assert!(message.contains(&format!("`{key}`")), "{to}: {message}");
     }
+}
+
+#[test]
+fn a_value_from_elsewhere_has_no_line() {
+    let mut scenario = Scenario::parse("s.toml", GOOD).unwrap();
+    scenario.lanes = vec![0];
+    let message = scenario.check().unwrap_err().to_string();
+    assert_eq!(message, "s.toml: `lanes`: needs numbers from 1 to 256");
+    let message = Scenario::open("schedulers").unwrap_err().to_string();
+    assert!(message.contains("about requests") && message.contains("rheo bench run"), "{message}");
 }
 
 #[test]

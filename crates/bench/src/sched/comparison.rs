@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::row::SchedBenchRow;
 use super::workload::RigWorkload;
 use crate::noise::Noise;
+use crate::offered_load::OfferedLoad;
 use crate::rounding::to_thousandths;
-use crate::sim::sched::{RequestCosts, SchedBench, SchedError, SchedRow, Workload};
+use crate::sim::sched::{RequestCosts, SchedBench, SchedError, SchedRow};
 
 /// What rows are simulated with.
 #[derive(Clone, Debug)]
@@ -53,18 +54,18 @@ impl Comparison {
         scheduler: AvailableScheduler,
         workload: &RigWorkload,
     ) -> Result<Option<Simulated>, SchedError> {
-        let Ok(workload) = workload.to_string().parse::<Workload>() else { return Ok(None) };
+        let Some(workload) = workload.simulated() else { return Ok(None) };
         let tcp_in_ns = self.costs.tcp_in_ns.plus(row.client_ns[1]);
         let costs = RequestCosts { tcp_in_ns, ..self.costs.clone() };
-        let each = workload.mean_ns() + costs.network_ns();
+        let bench = SchedBench::new(row.workers, &costs);
         let bench = SchedBench {
             schedulers: vec![scheduler.name()],
             workloads: vec![workload],
-            loads: vec![row.offered * each / (f64::from(row.workers) * 1e9)],
+            loads: vec![OfferedLoad::Rate(row.offered).share(bench.rate_of_load_1(workload))],
             connections: self.connections,
             outstanding: self.outstanding,
             threads: 2,
-            ..SchedBench::new(row.workers, &costs)
+            ..bench
         };
         let quiet = bench.run_without_crossover()?;
         let paused = SchedBench { noise: Some(&self.noise), ..bench }.run_without_crossover()?;

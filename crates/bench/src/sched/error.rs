@@ -37,6 +37,9 @@ pub enum SchedBenchError {
     /// A load out of range.
     #[error("load {0}: above 0 and at most 2, where 1 is the capacity of the first scheduler")]
     Load(f64),
+    /// A rate out of range.
+    #[error("{0} requests per second: between 1 and 1000000000 are offered")]
+    Rate(f64),
     /// The bytes that came back were wrong, or some did not come.
     #[error(
         "{scheduler}: the run was not sound: {broken} connections broke, {no_buffer} times no \

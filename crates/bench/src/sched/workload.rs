@@ -37,7 +37,15 @@ impl RigWorkload {
         &self.times
     }
 
-    /// Whether requests are of two classes.
+    /// The same in simulation, if it is simulated.
+    pub(crate) fn simulated(&self) -> Option<Workload> {
+        match self.kind {
+            WorkKind::Roots => Workload::try_from(&self.times).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether requests are of two classes or more.
     pub(super) fn has_classes(&self) -> bool {
         self.times.classes().len() > 1
     }
@@ -45,23 +53,30 @@ impl RigWorkload {
 
 impl From<Workload> for RigWorkload {
     fn from(workload: Workload) -> RigWorkload {
-        let mean = workload.mean_ns();
-        let times = match workload.variability() {
-            Variability::Constant => None,
-            Variability::Exponential => format!("exponential:{}ns", mean.round()).parse().ok(),
-            Variability::Bimodal1 => bimodal(0.005, mean),
-            Variability::Bimodal2 => bimodal(0.5, mean),
+        let mean = workload.mean_ns().round();
+        let times = match workload.classes() {
+            Some((times, second)) => {
+                let [short, long] = times.map(f64::round);
+                format!("{}:{short}ns,{second}:{long}ns", 1.0 - second).parse().ok()
+            }
+            None if workload.variability() == Variability::Exponential => {
+                format!("exponential:{mean}ns").parse().ok()
+            }
+            None => None,
         };
-        let times = times.unwrap_or_else(|| ServiceTimes::constant(mean.round() as u64));
+        let times = times.unwrap_or_else(|| ServiceTimes::constant(mean as u64));
         RigWorkload { name: workload.to_string(), kind: WorkKind::Roots, times }
     }
 }
 
-/// Two classes of which the long one, with this share, takes a hundred times as long.
-fn bimodal(long: f64, mean: f64) -> Option<ServiceTimes> {
-    let short = mean / (1.0 + 99.0 * long);
-    let list = format!("{}:{}ns,{long}:{}ns", 1.0 - long, short.round(), (100.0 * short).round());
-    list.parse().ok()
+/// Times that are not simulated, too. Those that are have the names that the simulation gives them.
+impl From<ServiceTimes> for RigWorkload {
+    fn from(times: ServiceTimes) -> RigWorkload {
+        match Workload::try_from(&times) {
+            Ok(workload) => RigWorkload::from(workload),
+            Err(_) => RigWorkload { name: times.to_string(), kind: WorkKind::Roots, times },
+        }
+    }
 }
 
 impl FromStr for RigWorkload {
@@ -92,6 +107,7 @@ mod tests {
             ("constant-350ns", vec![350], 350.0),
             ("bimodal-1", vec![1_000, 100_000], 1_495.0),
             ("bimodal-2", vec![1_000, 100_000], 50_500.0),
+            ("0.9:2us,0.1:20us", vec![2_000, 20_000], 3_800.0),
             ("null", vec![], 0.0),
         ] {
             let workload: RigWorkload = name.parse().unwrap();
@@ -103,5 +119,11 @@ mod tests {
         let exponential: RigWorkload = "exponential-10us".parse().unwrap();
         assert_eq!(exponential.times().to_string(), "exponential:10000ns");
         assert!("constant".parse::<RigWorkload>().is_err());
+        let named = |times: &str| RigWorkload::from(times.parse::<ServiceTimes>().unwrap());
+        assert_eq!(named("10us").to_string(), "constant-10us");
+        assert_eq!(named("90%:2us, 10%:20us").to_string(), "0.9:2us,0.1:20us");
+        let many = named("0.5:1us,0.3:2us,0.2:3us");
+        assert_eq!(many.to_string(), "0.5:1us,0.3:2us,0.2:3us");
+        assert_eq!(many.times().classes().len(), 3);
     }
 }

@@ -7,6 +7,7 @@
 
 mod advice;
 mod costs;
+mod costs_source;
 mod crossover;
 mod dispatcher;
 mod drawn;
@@ -33,6 +34,7 @@ use thiserror::Error;
 
 pub use self::advice::{Advice, AdviceError};
 pub use self::costs::{Cost, RequestCosts, RequestCostsError};
+pub use self::costs_source::{CostsSource, UnknownCosts};
 use self::estimate::Precision;
 pub use self::row::{SchedRow, SchedTable};
 use self::trial::Setting;
@@ -142,6 +144,11 @@ impl<'a> SchedBench<'a> {
         }
     }
 
+    /// Requests of a workload per second that are a load of 1.
+    pub fn rate_of_load_1(&self, workload: Workload) -> f64 {
+        f64::from(self.cores) * 1e9 / (workload.mean_ns() + self.costs.network_ns())
+    }
+
     /// Simulates: a row for each workload, load and scheduler, in this order.
     ///
     /// Bounds: a request takes 0.1 to 0.5 us of a core in a release build. A row has 0.4 to 12.8 million requests, up to 102 million next to
@@ -235,13 +242,12 @@ impl<'a> SchedBench<'a> {
     where
         'a: 'b,
     {
-        let each = case.workload.mean_ns() + self.costs.network_ns();
         Setting {
             scheduler: case.scheduler,
             shares: case.ideal == Some(Ideal::Sharing),
             costs,
             workload: case.workload,
-            rate: load * f64::from(self.cores) / each * 1e9,
+            rate: load * self.rate_of_load_1(case.workload),
             connections_each: self.connections,
             burst: self.burst,
             outstanding: self.outstanding,

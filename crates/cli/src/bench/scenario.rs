@@ -9,11 +9,15 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_bench::noise::Noise;
 use rheostat_bench::real::{Real, Trial, trials};
-use rheostat_bench::record::{FileHeader, Table, rows};
+use rheostat_bench::record::{FileHeader, Results, Table, rows};
+use rheostat_bench::report;
+use rheostat_bench::scenario::requests::Rig;
+use rheostat_bench::scenario::{AnyScenario, Scenario};
 
 use crate::choices::Choices;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::page_file::PageFile;
+use crate::{interrupt, request_scenario};
 
 /// How long each core is listened to before anything is measured.
 const LISTENED: Duration = Duration::from_secs(1);
@@ -43,7 +47,13 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo bench run balance
-  rheo bench run my-scenario.toml --json")]
+  rheo bench run my-scenario.toml --json
+  rheo bench run schedulers                      schedulers of a service, as `rheo bench sched`
+  rheo bench run schedulers --scheduler inline-dfcfs,inline-ws --load 0.5 --output page.html
+
+A scenario with a table [service] is about requests: it compares schedulers, on the rig that it names (`pumped` or
+`simulated`). --lanes are its workers then, --seeds its rounds, and --duration is that of a window. Rows are those of
+`rheo bench sched` or `rheo sim sched`. docs/bench.md explains every key.")]
 pub(super) struct Named {
     /// A scenario that comes with rheostat, or a file.
     pub(super) scenario: String,
@@ -54,10 +64,20 @@ pub(super) struct Named {
 /// Runs a scenario.
 pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     let Args { lanes, choices } = args;
-    let scenario = choices.scenario(name, lanes)?;
-    let mut real = Real::new(&scenario)?;
+    match choices.scenario(name, lanes)? {
+        AnyScenario::Packets(scenario) => measure(&scenario, choices),
+        AnyScenario::Requests(scenario) => match scenario.rig {
+            Rig::Pumped => request_scenario::measure(&scenario, choices),
+            Rig::Simulated => request_scenario::simulate(&scenario, None, choices),
+        },
+    }
+}
+
+fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failure> {
+    let page = choices.output.as_deref().map(PageFile::create).transpose()?;
+    let mut real = Real::new(scenario)?;
     let noise = Noise::measure(LISTENED)?;
-    let file_header = FileHeader::real(&scenario, &crate::BUILD, noise.clone());
+    let file_header = FileHeader::real(scenario, &crate::BUILD, noise.clone());
     let mut recorder = choices.recorder(&file_header)?;
     if !choices.json {
         out!("{}: {}", scenario.title, scenario.question);
@@ -71,7 +91,7 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     let is_over = interrupted.clone();
     // Relaxed: the flag publishes nothing.
     interrupt::then(move || is_over.store(true, Ordering::Relaxed))?;
-    let trials = trials(&scenario);
+    let trials = trials(scenario);
     let bar = progress(trials.len());
     let mut runs = Vec::new();
     for trial in &trials {
@@ -99,13 +119,18 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
             out!("{}", Table::line(&row));
         }
     }
+    let measured = runs.len();
+    if let Some(page) = page {
+        let results = Results { file_header, runs };
+        page.write(&report::page(&[results], &[], &[]))?;
+    }
     if let Some(recorder) = &recorder {
-        eprintln!("{} of {} runs kept in {}", runs.len(), trials.len(), recorder.path().display());
+        eprintln!("{measured} of {} runs kept in {}", trials.len(), recorder.path().display());
     }
     if !choices.json {
         out!("invariants ok in every run");
     }
-    Ok(if runs.len() < trials.len() { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    Ok(if measured < trials.len() { ExitCode::from(130) } else { ExitCode::SUCCESS })
 }
 
 fn described(trial: &Trial) -> String {

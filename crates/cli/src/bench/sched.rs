@@ -1,7 +1,5 @@
 //! `rheo bench sched`: a service over TCP under each scheduler.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,6 +8,7 @@ use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::error::BenchError;
 use rheostat_bench::noise::Noise;
+use rheostat_bench::offered_load::OfferedLoad;
 use rheostat_bench::record::{Header, RequestRow, RowRecorder};
 use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sched::{Comparison, RigWorkload, SchedBench, heading, measure_request_costs};
@@ -22,6 +21,7 @@ use rheostat_tcp::sched::{Outstanding, Queueing, SchedulerName};
 use super::rows::Rows;
 use super::{SEED, allocations};
 use crate::failure::Failure;
+use crate::page_file::PageFile;
 use crate::serve::operations_of_roots;
 
 #[derive(Debug, clap::Args)]
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bench = SchedBench {
         schedulers,
         workloads,
-        loads: args.loads.clone(),
+        loads: args.loads.iter().map(|load| OfferedLoad::Share(*load)).collect(),
         operations: operations_of_roots(targets, cores.cores().first().copied()),
         workers,
         connections: args.connections,
@@ -137,7 +137,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         allocations,
     };
     let header = Header::new(&crate::BUILD);
-    let page = args.output.as_deref().map(Page::create).transpose()?;
+    let page = args.output.as_deref().map(PageFile::create).transpose()?;
     let mut recorder =
         args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
     let printed = Rows::begin(args.json, &heading());
@@ -160,30 +160,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// What the page states of loads and times.
-const NOTE: &str = "Load 1 is the capacity of the first scheduler in the first round. Times are from when a request was due until its \
+pub(crate) const NOTE: &str = "Load 1 is the capacity of the first scheduler in the first round. Times are from when a request was due until its \
                     reply was transmitted. Workers do the clients' work, too.";
-
-/// The file of the page. It is created before anything is measured: a path that cannot be written costs no minutes.
-struct Page<'a> {
-    path: &'a Path,
-    file: File,
-}
-
-impl Page<'_> {
-    fn create(path: &Path) -> Result<Page<'_>, ReportError> {
-        let file = File::create(path)
-            .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
-        Ok(Page { path, file })
-    }
-
-    fn write(mut self, text: &str) -> Result<(), ReportError> {
-        self.file
-            .write_all(text.as_bytes())
-            .map_err(|source| ReportError::Io { path: self.path.to_owned(), source })?;
-        eprintln!("charts in {}", self.path.display());
-        Ok(())
-    }
-}
 
 /// How long each core is listened to for pauses.
 const LISTENED: Duration = Duration::from_secs(2);

@@ -11,7 +11,8 @@ use rheostat_bench::costs::Costs;
 use rheostat_bench::record::{Header, RequestRow, RowRecorder};
 use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sim::sched::{
-    CONNECTIONS, LOADS, RequestCosts, RequestCostsError, SchedBench, SchedRow, SchedTable, Workload,
+    CONNECTIONS, CostsSource, LOADS, RequestCosts, RequestCostsError, SchedBench, SchedRow,
+    SchedTable, Workload,
 };
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 
@@ -71,7 +72,7 @@ pub(crate) struct Args {
 pub(crate) struct SchedSetup {
     /// What requests cost beside the application: `thesis`, or `measured:FILE`.
     #[arg(long, value_name = "COSTS", default_value = "thesis")]
-    costs: CostsName,
+    costs: CostsSource,
     /// Nanoseconds that a queue's lock takes whose last holder was another worker, instead of that of the costs; all locks
     /// and steals change in proportion.
     #[arg(long, value_name = "NS")]
@@ -99,32 +100,10 @@ pub(crate) struct SchedSetup {
     pub(crate) json: bool,
 }
 
-/// Where costs are from.
-#[derive(Clone, Debug)]
-enum CostsName {
-    Thesis,
-    Measured(PathBuf),
-}
-
-impl std::str::FromStr for CostsName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<CostsName, String> {
-        match text.split_once(':') {
-            None if text == "thesis" => Ok(CostsName::Thesis),
-            Some(("measured", file)) if !file.is_empty() => Ok(CostsName::Measured(file.into())),
-            _ => Err("use thesis, or measured:FILE".to_owned()),
-        }
-    }
-}
-
 impl SchedSetup {
     /// The costs.
     pub(crate) fn costs(&self) -> Result<RequestCosts, Failure> {
-        let costs = match &self.costs {
-            CostsName::Thesis => RequestCosts::thesis(),
-            CostsName::Measured(file) => RequestCosts::open(file)?,
-        };
+        let costs = self.costs.open()?;
         match self.lock {
             None => Ok(costs),
             Some(lock) if (0.0..=1e6).contains(&lock) => Ok(costs.with_lock(lock)),
@@ -158,7 +137,7 @@ impl SchedSetup {
 }
 
 /// What the page states of loads and times.
-const NOTE: &str = "Simulated. Load 1 is what the cores could do if TCP and the application were all there is to do. Times are \
+pub(crate) const NOTE: &str = "Simulated. Load 1 is what the cores could do if TCP and the application were all there is to do. Times are \
                     from a request's arrival until its reply has left. Loads beyond a scheduler's capacity are left out.";
 
 /// Simulates.
@@ -173,7 +152,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bench.schedulers.clone_from(&args.schedulers);
     if !args.workloads.is_empty() {
         bench.workloads.clone_from(&args.workloads);
-    } else if let CostsName::Measured(_) = args.setup.costs {
+    } else if let CostsSource::Measured(_) = args.setup.costs {
         bench.workloads.extend(Workload::proportional());
     }
     bench.loads.clone_from(&args.loads);

@@ -99,6 +99,19 @@ impl ServiceTimes {
         }
     }
 
+    /// Shares, which add up to 1, and nanoseconds of the classes; `None` where times are continuous.
+    pub fn list(&self) -> Option<&[(f64, u64)]> {
+        match &self.shape {
+            Shape::List(list) => Some(list),
+            Shape::Exponential(_) | Shape::Lognormal(..) => None,
+        }
+    }
+
+    /// Whether times are from an exponential distribution.
+    pub fn is_exponential(&self) -> bool {
+        matches!(self.shape, Shape::Exponential(_))
+    }
+
     /// The names of the classes, in order.
     pub fn classes(&self) -> Vec<String> {
         match &self.shape {
@@ -244,6 +257,9 @@ mod tests {
         }
         assert_eq!(times("bimodal-1").classes(), ["1us", "100us"]);
         assert_eq!(times("1.5us").classes(), ["1.5us"]);
+        assert_eq!(times("0.9:2us,0.1:3us").list(), Some(&[(0.9, 2_000), (0.1, 3_000)][..]));
+        assert_eq!(times("lognormal:10us").list(), None);
+        assert!(times("exponential:10us").is_exponential() && !times("10us").is_exponential());
         assert_eq!(times("250ns").to_string(), "250ns");
         assert_eq!(ServiceTimes::constant(10_000), times("10us"));
     }

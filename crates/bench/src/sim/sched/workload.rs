@@ -7,6 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Exp1};
 use rheostat_base::unit::parse_duration;
+use rheostat_serve::work::ServiceTimes;
 use thiserror::Error;
 
 /// How service times vary around their mean.
@@ -20,6 +21,8 @@ pub enum Variability {
     Bimodal2,
     /// Exponential.
     Exponential,
+    /// Two times, each with a share.
+    Classes,
 }
 
 impl Variability {
@@ -30,29 +33,34 @@ impl Variability {
             Variability::Bimodal1 => "bimodal-1",
             Variability::Bimodal2 => "bimodal-2",
             Variability::Exponential => "exponential",
+            Variability::Classes => "classes",
         }
     }
 
-    /// The share of long requests; `None` where there is one class.
+    /// The share of long requests of a bimodal distribution.
     fn long_share(self) -> Option<f64> {
         match self {
             Variability::Bimodal1 => Some(0.005),
             Variability::Bimodal2 => Some(0.5),
-            Variability::Constant | Variability::Exponential => None,
+            Variability::Constant | Variability::Exponential | Variability::Classes => None,
         }
     }
 }
 
-/// A long service time by a short one.
+/// A long service time by a short one where the distribution is bimodal.
 const LONG: f64 = 100.0;
 
 /// A distribution of service times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
     variability: Variability,
-    /// Picoseconds: of short requests, or the mean where there is one class.
+    /// Picoseconds: of requests of the first class, or the mean where there is one class.
     short: f64,
-    /// Long requests out of 2³².
+    /// Picoseconds of requests of the second class.
+    long: f64,
+    /// The share of the second class.
+    long_share: f64,
+    /// The same out of 2³².
     long_below: u32,
 }
 
@@ -60,7 +68,7 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a workload: use constant-TIME (constant-1us, constant-350ns), exponential-TIME, bimodal-1 (99.5 % of 1 us, 0.5 % of \
-     100 us) or bimodal-2 (half of either); times are between 10 ns and 10 ms"
+     100 us), bimodal-2 (half of either) or two classes such as 0.9:1us,0.1:20us; times are between 10 ns and 10 ms"
 )]
 pub struct UnknownWorkload(String);
 
@@ -87,30 +95,54 @@ impl Workload {
         [350.0, 3_500.0, 35_000.0].map(|ns| Workload::with_short(Variability::Constant, ns))
     }
 
-    /// Service times of this mean; `None` if it is below 10 ns or above 10 ms.
+    /// Service times of this mean; `None` if it is below 10 ns or above 10 ms, and of classes, which a mean does not determine.
     pub fn with_mean(variability: Variability, mean: Duration) -> Option<Workload> {
+        if variability == Variability::Classes {
+            return None;
+        }
         let ns = mean.as_secs_f64() * 1e9;
         let by = 1.0 + variability.long_share().unwrap_or(0.0) * (LONG - 1.0);
         TIMES.contains(&ns).then(|| Workload::with_short(variability, ns / by))
     }
 
     fn with_short(variability: Variability, ns: f64) -> Workload {
-        let long_below = variability.long_share().unwrap_or(0.0) * f64::from(u32::MAX);
-        Workload { variability, short: ns * 1e3, long_below: long_below as u32 }
+        let long_share = variability.long_share().unwrap_or(0.0);
+        Workload::with_classes(variability, [ns, LONG * ns], long_share)
+    }
+
+    /// Two service times in nanoseconds, and the share of the second; `None` if one is below 10 ns or above 10 ms.
+    fn of_classes(ns: [f64; 2], second: f64) -> Option<Workload> {
+        let is_possible = ns.iter().all(|ns| TIMES.contains(ns));
+        is_possible.then(|| Workload::with_classes(Variability::Classes, ns, second))
+    }
+
+    fn with_classes(variability: Variability, [short, long]: [f64; 2], share: f64) -> Workload {
+        let long_below = (share * f64::from(u32::MAX)) as u32;
+        Workload {
+            variability,
+            short: short * 1e3,
+            long: long * 1e3,
+            long_share: share,
+            long_below,
+        }
     }
 
     /// The mean, in nanoseconds.
     pub fn mean_ns(self) -> f64 {
-        let long = self.variability.long_share().unwrap_or(0.0);
-        self.short / 1e3 * (1.0 + long * (LONG - 1.0))
+        (self.short + self.long_share * (self.long - self.short)) / 1e3
+    }
+
+    /// The service times of both classes in nanoseconds, and the share of the second; `None` where there is one class.
+    pub(crate) fn classes(self) -> Option<([f64; 2], f64)> {
+        self.has_classes().then_some(([self.short / 1e3, self.long / 1e3], self.long_share))
     }
 
     /// E\[S²\], in square nanoseconds.
     #[cfg(test)]
     pub(super) fn second_moment(self) -> f64 {
-        let long = self.variability.long_share().unwrap_or(0.0);
         let by = if self.variability == Variability::Exponential { 2.0 } else { 1.0 };
-        by * (self.short / 1e3).powi(2) * (1.0 + long * (LONG * LONG - 1.0))
+        let [short, long] = [self.short, self.long].map(|time| (time / 1e3).powi(2));
+        by * (short + self.long_share * (long - short))
     }
 
     /// Whether requests are of two classes.
@@ -135,7 +167,7 @@ impl Workload {
                 let time: f64 = Exp1.sample(random);
                 time * self.short
             }
-            _ if luck < self.long_below => return ((LONG * self.short) as u64, true),
+            _ if luck < self.long_below => return (self.long as u64, true),
             _ => self.short,
         };
         (time as u64, false)
@@ -145,16 +177,23 @@ impl Workload {
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.variability.name();
-        let ns = self.short / 1e3;
+        if self.variability == Variability::Classes {
+            let share = |share: f64| (share * 1e6).round() / 1e6;
+            let (short, long) = (time(self.short / 1e3), time(self.long / 1e3));
+            let shares = (share(1.0 - self.long_share), share(self.long_share));
+            return f.pad(&format!("{}:{short},{}:{long}", shares.0, shares.1));
+        }
         // A bimodal workload of the thesis has a short class of 1 us.
-        if self.has_classes() && (ns - 1e3).abs() < 1e-6 {
+        if self.has_classes() && (self.short / 1e3 - 1e3).abs() < 1e-6 {
             return f.pad(name);
         }
-        let ns = self.mean_ns();
-        let time =
-            if ns < 1e3 { format!("{}ns", digits(ns)) } else { format!("{}us", digits(ns / 1e3)) };
-        f.pad(&format!("{name}-{time}"))
+        f.pad(&format!("{name}-{}", time(self.mean_ns())))
     }
+}
+
+/// A time as it is written: `350ns`, `3.5us`.
+fn time(ns: f64) -> String {
+    if ns < 1e3 { format!("{}ns", digits(ns)) } else { format!("{}us", digits(ns / 1e3)) }
 }
 
 /// A number to three decimals, without zeros at the end.
@@ -175,12 +214,40 @@ impl FromStr for Workload {
         match text {
             "bimodal-1" => Ok(Workload::with_short(Variability::Bimodal1, 1e3)),
             "bimodal-2" => Ok(Workload::with_short(Variability::Bimodal2, 1e3)),
+            _ if text.contains(':') => {
+                let times: ServiceTimes = text.parse().map_err(|_| unknown())?;
+                Workload::try_from(&times).map_err(|_| unknown())
+            }
             _ => match text.split_once('-') {
                 Some(("constant", time)) => with_mean(Variability::Constant, time),
                 Some(("exponential", time)) => with_mean(Variability::Exponential, time),
                 _ => Err(unknown()),
             },
         }
+    }
+}
+
+/// Constant times, an exponential distribution, and two classes are simulated.
+impl TryFrom<&ServiceTimes> for Workload {
+    type Error = UnknownWorkload;
+
+    fn try_from(times: &ServiceTimes) -> Result<Workload, UnknownWorkload> {
+        let unknown = || UnknownWorkload(times.to_string());
+        let nanos = |mean: f64| Duration::from_nanos(mean.round() as u64);
+        let workload = match times.list() {
+            Some([(_, only)]) => {
+                Workload::with_mean(Variability::Constant, Duration::from_nanos(*only))
+            }
+            Some([(_, first), (share, second)]) => {
+                Workload::of_classes([*first as f64, *second as f64], *share)
+            }
+            Some(_) => None,
+            None if times.is_exponential() => {
+                Workload::with_mean(Variability::Exponential, nanos(times.mean()))
+            }
+            None => None,
+        };
+        workload.ok_or_else(unknown)
     }
 }
 
@@ -201,7 +268,14 @@ mod tests {
             assert_eq!(workload.to_string().parse(), Ok(workload));
         }
         assert_eq!(Workload::proportional()[1].to_string(), "constant-3.5us");
-        for name in ["constant-350ns", "constant-3.5us", "exponential-1us", "constant-1000us"] {
+        for name in [
+            "constant-350ns",
+            "constant-3.5us",
+            "exponential-1us",
+            "constant-1000us",
+            "0.9:1us,0.1:20us",
+            "0.5:350ns,0.5:10000us",
+        ] {
             assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
         }
     }
@@ -217,6 +291,10 @@ mod tests {
             "constant-1ns",
             "bimodal-3",
             "exponential--1us",
+            "0.9:1us,0.1:1ns",
+            "0.5:1us,0.4:2us",
+            "0.5:1us,0.3:2us,0.2:3us",
+            "lognormal:1us",
         ] {
             let error = text.parse::<Workload>().unwrap_err();
             assert!(error.to_string().contains("use constant-TIME"), "{error}");
@@ -228,13 +306,13 @@ mod tests {
         let mut random = SmallRng::seed_from_u64(1);
         let hundred = Duration::from_micros(100);
         let with = |variability| Workload::with_mean(variability, hundred).unwrap();
-        for variability in [
-            Variability::Constant,
-            Variability::Bimodal1,
-            Variability::Bimodal2,
-            Variability::Exponential,
+        for workload in [
+            with(Variability::Constant),
+            with(Variability::Bimodal1),
+            with(Variability::Bimodal2),
+            with(Variability::Exponential),
+            "0.8:50us,0.2:300us".parse().unwrap(),
         ] {
-            let workload = with(variability);
             assert!((workload.mean_ns() - 1e5).abs() < 1e-6);
             let draws = 400_000;
             let (mut sum, mut squares) = (0.0, 0.0);
