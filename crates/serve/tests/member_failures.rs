@@ -12,7 +12,7 @@ use rheostat_run::MemberFailure;
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use rheostat_tcp::CloseReason;
 
-use crate::rig::{Client, Members, Plan, QUEUEING, Rig};
+use crate::rig::{Client, Members, Plan, QUEUEING, Rig, parse_line};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -53,13 +53,7 @@ impl Application for Mortal {
     fn accept(&self, _: SocketAddr) {}
 
     fn parse(&self, _: &mut (), bytes: &[u8]) -> Parsed<Vec<u8>, Vec<u8>> {
-        match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => {
-                let request = bytes[..=end].to_vec();
-                Parsed::Request { request, len: end + 1, class: 0 }
-            }
-            None => Parsed::Need(0),
-        }
+        parse_line(bytes)
     }
 
     fn handle(&self, _: &mut Life, request: Vec<u8>) -> Handled<Vec<u8>, Vec<u8>> {

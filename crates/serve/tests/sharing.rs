@@ -19,7 +19,7 @@ use rheostat_serve::{
 use rheostat_tcp::CloseReason;
 
 use crate::listing::list;
-use crate::rig::{Client, LOCAL_V4, MAC, PORT, Plan, Rig, central, seeds, stealing};
+use crate::rig::{Client, LOCAL_V4, MAC, PORT, Plan, Rig, central, parse_line, seeds, stealing};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Seeds of a network without faults, and of one with them.
@@ -54,13 +54,7 @@ impl Application for Gate {
     fn accept(&self, _: SocketAddr) {}
 
     fn parse(&self, _: &mut (), bytes: &[u8]) -> Parsed<Vec<u8>, Vec<u8>> {
-        match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => {
-                let request = bytes[..=end].to_vec();
-                Parsed::Request { request, len: end + 1, class: 0 }
-            }
-            None => Parsed::Need(0),
-        }
+        parse_line(bytes)
     }
 
     fn handle(&self, _: &mut (), request: Vec<u8>) -> Handled<Vec<u8>, Vec<u8>> {

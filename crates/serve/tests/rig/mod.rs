@@ -2,6 +2,7 @@
 
 mod around;
 mod client;
+mod lines;
 mod members;
 mod router;
 mod seeds;
@@ -26,6 +27,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 
 pub(crate) use around::Around;
 pub(crate) use client::Client;
+pub(crate) use lines::parse_line;
 pub(crate) use members::{Members, QUEUEING, RunningMembers};
 pub(crate) use router::{Router, report};
 pub(crate) use seeds::seeds;
