@@ -9,7 +9,7 @@ import subprocess
 from contextlib import ExitStack
 
 from cable import INTERFACE, SERVER
-from server import PORT, Serving, Sizes
+from server import PORT, Serving
 from visitors import ASK, REPLY, Visitors
 
 #: Connections that are opened and closed while the load changes, and how many of them at a time.
@@ -25,30 +25,6 @@ GONE = "10.9.0.3"
 VALUE, ASKED = 100_000, 500
 #: Seconds that a reply may take.
 LONG = 60
-
-
-def central(serving: Serving, _: Sizes) -> None:
-    crowds(serving, "inline-cfcfs")
-
-
-def stealing(serving: Serving, _: Sizes) -> None:
-    crowds(serving, "inline-ws")
-
-
-def dispatched(serving: Serving, _: Sizes) -> None:
-    crowds(serving, "dispatcher-1:1")
-
-
-def central_absent(serving: Serving, _: Sizes) -> None:
-    absences(serving, "inline-cfcfs")
-
-
-def stealing_absent(serving: Serving, _: Sizes) -> None:
-    absences(serving, "inline-ws")
-
-
-def dispatched_absent(serving: Serving, _: Sizes) -> None:
-    absences(serving, "dispatcher-1:1")
 
 
 def start(serving: Serving, scheduler: str) -> int:

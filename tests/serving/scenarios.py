@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import beside
 import bulk
 import configured
@@ -17,8 +19,24 @@ import sharing
 import store
 import transfer
 import wire
+from server import Serving, Sizes
 
 KINDS = ("tap", "af_packet", "af_xdp")
+INLINE = ("inline-cfcfs", "inline-ws")
+
+#: What is played under several schedulers: the scenario, the schedulers, and the grounds.
+SCHEDULED = {
+    "files": (sharing.files, INLINE, ("af_packet", "af_xdp")),
+    "pipelines": (sharing.pipelines, INLINE, ("af_xdp",)),
+    "crowds": (crowded.crowds, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
+    "absent clients": (crowded.absences, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
+}
+
+
+def under(scenario: Callable[[Serving, str], None], scheduler: str) -> Callable[[Serving, Sizes], None]:
+    """The scenario under this scheduler."""
+    return lambda serving, _: scenario(serving, scheduler)
+
 
 SCENARIOS = {
     "long files": (transfer.long_files, KINDS),
@@ -41,16 +59,11 @@ SCENARIOS = {
     "what traces and captures show": (seen.traces, ("tap", "af_packet")),
     "faults before a device": (seen.faults, KINDS),
     "shards that move": (moving.moves, KINDS),
-    "files under inline-cfcfs": (sharing.central, ("af_packet", "af_xdp")),
-    "files under inline-ws": (sharing.stealing, ("af_packet", "af_xdp")),
-    "pipelines under inline-cfcfs": (sharing.central_pipelines, ("af_xdp",)),
-    "pipelines under inline-ws": (sharing.stealing_pipelines, ("af_xdp",)),
-    "crowds under inline-cfcfs": (crowded.central, ("af_packet",)),
-    "crowds under inline-ws": (crowded.stealing, ("af_packet",)),
-    "crowds under dispatcher-1:1": (crowded.dispatched, ("af_packet",)),
-    "absent clients under inline-cfcfs": (crowded.central_absent, ("af_packet",)),
-    "absent clients under inline-ws": (crowded.stealing_absent, ("af_packet",)),
-    "absent clients under dispatcher-1:1": (crowded.dispatched_absent, ("af_packet",)),
+    **{
+        f"{name} under {scheduler}": (under(scenario, scheduler), grounds)
+        for name, (scenario, schedulers, grounds) in SCHEDULED.items()
+        for scheduler in schedulers
+    },
     "a narrow path": (paths.narrow, ("routed",)),
     "beside the kernel": (beside.shares, ("af_packet", "af_xdp")),
     "a relay beside the kernel": (beside.relays, ("af_xdp",)),

@@ -7,7 +7,7 @@ import random
 import subprocess
 
 from cable import INTERFACE, SERVER, output_of
-from server import PORT, Serving, Sizes
+from server import PORT, Serving
 from transfer import LONG, curl
 
 #: Short files, fetched over twenty connections at a time.
@@ -18,22 +18,6 @@ COMMANDS, PIPELINE = 20_000, 16
 LOST = ("queue_full", "no_buffer", "transmit_refused")
 #: Packets by which the service announces itself while the client's interface is down; that one refuses them.
 ANNOUNCEMENTS = 3
-
-
-def central(serving: Serving, _: Sizes) -> None:
-    files(serving, "inline-cfcfs")
-
-
-def stealing(serving: Serving, _: Sizes) -> None:
-    files(serving, "inline-ws")
-
-
-def central_pipelines(serving: Serving, _: Sizes) -> None:
-    pipelines(serving, "inline-cfcfs")
-
-
-def stealing_pipelines(serving: Serving, _: Sizes) -> None:
-    pipelines(serving, "inline-ws")
 
 
 def files(serving: Serving, scheduler: str) -> None:
