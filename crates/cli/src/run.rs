@@ -75,7 +75,8 @@ pub(crate) struct Args {
 /// Flags that override the configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OverrideArgs {
-    /// Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap or wan=sim:2Mpps.
+    /// Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap, wan=sim:2Mpps or
+    /// lan=af_packet:eth1,ring=8192 (rings of 64 to 32768 packets).
     #[arg(long = "device", value_name = "NAME=KIND:ARG")]
     pub(crate) devices: Vec<DeviceOverride>,
     /// Read this capture (pcap or pcapng); the configuration's one device becomes a capture device.

@@ -131,7 +131,8 @@ struct RelayArgs {
 /// Flags that all services have.
 #[derive(Debug, clap::Args)]
 struct CommonArgs {
-    /// A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1.
+    /// A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1. With ,ring=N behind it,
+    /// rings between the kernel and a lane hold N packets, 64 to 32768; 2048 otherwise.
     #[arg(long, value_name = "NAME=KIND:ARG")]
     device: DeviceOverride,
     /// An address of the device with its length, such as 10.0.0.1/24 or fd00::1/64; may be given several times.

@@ -9,7 +9,7 @@ use rheostat_base::{DeviceId, unit};
 use rheostat_steer::{Orientation, Prefix, policy};
 use thiserror::Error;
 
-use crate::config::device::live::is_interface_name;
+use crate::config::device::live::{LiveKind, is_interface_name};
 use crate::config::device::{
     DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
 };
@@ -62,8 +62,13 @@ pub enum KindOverride {
     /// the configuration stay.
     Sim(u64),
     /// `af_xdp:INTERFACE`, `af_packet:INTERFACE` or `tap:INTERFACE`. The other settings
-    /// of the configuration stay if the kind does.
-    Live(LiveConfig),
+    /// of the configuration stay if the kind does; `,ring=N` behind it replaces that one, too.
+    Live {
+        /// The device.
+        config: LiveConfig,
+        /// Whether its ring was given.
+        has_ring: bool,
+    },
 }
 
 /// Why the value of `--device` could not be read.
@@ -96,6 +101,14 @@ pub enum OverrideError {
         /// What stands there.
         interface: String,
     },
+    /// The ring of an interface could not be read.
+    #[error("the ring of `{name}`: {reason}; write, for example, {name}=af_packet:eth1,ring=8192")]
+    Ring {
+        /// The device.
+        name: String,
+        /// What is wrong with the ring.
+        reason: String,
+    },
     /// The rate of a simulated NIC could not be read.
     #[error("the rate of `{name}`: {reason}; write, for example, {name}=sim:2Mpps")]
     Rate {
@@ -119,9 +132,7 @@ impl FromStr for DeviceOverride {
         let kind = match KINDS.iter().find(|(known, _)| *known == word) {
             Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
             Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
-            Some((_, KindName::Live(kind))) => {
-                KindOverride::Live(LiveConfig::new(*kind, Some(interface(name, argument)?)))
-            }
+            Some((_, KindName::Live(kind))) => live(name, *kind, argument)?,
             None if PLANNED_KINDS.contains(&word) => {
                 return Err(OverrideError::Planned(word.to_owned()));
             }
@@ -133,6 +144,29 @@ impl FromStr for DeviceOverride {
         };
         Ok(DeviceOverride { name: name.to_owned(), kind })
     }
+}
+
+/// The separator of an interface and its ring.
+const RING: &str = ",ring=";
+
+/// An interface, and its ring if one is given.
+fn live(name: &str, kind: LiveKind, text: &str) -> Result<KindOverride, OverrideError> {
+    let (text, ring) = match text.rsplit_once(RING) {
+        Some((text, ring)) => (text, Some(ring)),
+        None => (text, None),
+    };
+    let mut config = LiveConfig::new(kind, Some(interface(name, text)?));
+    if let Some(ring) = ring {
+        let wrong = |reason: String| OverrideError::Ring { name: name.to_owned(), reason };
+        config.ring = match ring.parse::<u64>() {
+            Ok(ring) if LiveConfig::RINGS.contains(&ring) => (ring as u32).next_power_of_two(),
+            Ok(_) | Err(_) => {
+                let (least, most) = (LiveConfig::RINGS.start(), LiveConfig::RINGS.end());
+                return Err(wrong(format!("`{ring}` is not a number between {least} and {most}")));
+            }
+        };
+    }
+    Ok(KindOverride::Live { config, has_ring: ring.is_some() })
 }
 
 /// A name that the kernel would take for an interface.
@@ -286,9 +320,12 @@ impl DeviceOverride {
                         DeviceKind::Sim(SimConfig { rate: Some(*rate), ..SimConfig::default() });
                 }
             },
-            KindOverride::Live(live) => match kind {
+            KindOverride::Live { config: live, has_ring } => match kind {
                 DeviceKind::Live(old) if old.kind() == live.kind() => {
                     old.interface.clone_from(&live.interface);
+                    if *has_ring {
+                        old.ring = live.ring;
+                    }
                 }
                 // What every kind of live device has alike stays.
                 DeviceKind::Live(old) => {

@@ -201,6 +201,29 @@ fn device_flags_read_and_say_what_is_wrong() {
          write, for example, lan=sim:2Mpps"
     );
     assert!(matches!(error("lan=sim:0pps"), OverrideError::Rate { .. }));
+    for ring in ["", "63", "32769", "8k", "-1"] {
+        let problem = error(&format!("lan=tap:rheo0,ring={ring}")).to_string();
+        let says = format!("the ring of `lan`: `{ring}` is not a number between 64 and 32768; ");
+        assert!(problem.starts_with(&says) && problem.ends_with("ring=8192"), "{problem}");
+    }
+}
+
+#[test]
+fn a_ring_is_given_with_the_interface_or_stays() {
+    let (sim, live) = ("kind = \"sim\"\nrate = \"1Mpps\"", "kind = \"af_packet\"\nring = 512");
+    assert!(ONE.contains(sim));
+    let text = ONE.replace(sim, live);
+    let ring = |flag: &str| {
+        let config = with(&text, &device(&format!("wire={flag}"))).unwrap();
+        match &config.devices[0].kind {
+            DeviceKind::Live(live) => (live.interface.clone().unwrap(), live.ring),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ring("af_packet:e0"), ("e0".into(), 512));
+    assert_eq!(ring("af_packet:e0,ring=5000"), ("e0".into(), 8_192));
+    assert_eq!(ring("tap:e0"), ("e0".into(), 2_048));
+    assert_eq!(ring("tap:a,b,ring=64"), ("a,b".into(), 64));
 }
 
 #[test]

@@ -15,7 +15,9 @@ use crate::failure::Failure;
 /// # Errors
 /// [`Failure`] when the flags make no sense.
 pub(super) fn config(service: &ServiceArgs, args: &CommonArgs) -> Result<Config, Failure> {
-    let KindOverride::Live(live) = &args.device.kind else { return Err(Failure::NotLive) };
+    let KindOverride::Live { config: live, .. } = &args.device.kind else {
+        return Err(Failure::NotLive);
+    };
     let text = device(args, live) + &serve(service, args);
     let parsed = Config::parse_with(&text, "flags", &overrides(args));
     let (mut config, _) = parsed.map_err(LoadError::Wrong)?;

@@ -1,6 +1,7 @@
 //! `kind = "af_xdp"`, `"af_packet"` and `"tap"`: interfaces of this machine.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use rheostat_io::backend::af_xdp::CopyMode;
 use rheostat_io::backend::bpf::{AttachMode, FenceMode};
@@ -95,6 +96,8 @@ impl LiveConfig {
         "busy_poll",
         "exclusive",
     ];
+    /// Entries of rings.
+    pub(crate) const RINGS: RangeInclusive<u64> = 64..=32_768;
     /// Those of AF_XDP alone.
     const XDP_KEYS: [&str; 3] = ["attach", "copy", "busy_poll"];
 
@@ -138,7 +141,7 @@ impl LiveConfig {
         findings: &mut Findings,
     ) -> LiveConfig {
         let mut live = LiveConfig::new(kind, table.read("interface", findings, interface));
-        if let Some(ring) = table.read("ring", findings, count(64..=32_768)) {
+        if let Some(ring) = table.read("ring", findings, count(LiveConfig::RINGS)) {
             live.ring = (ring as u32).next_power_of_two();
         }
         let fences = [("strict", FenceMode::Strict), ("fast", FenceMode::Fast)];
