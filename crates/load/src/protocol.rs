@@ -67,6 +67,10 @@ pub enum Progress {
     Garbage(&'static str),
 }
 
+/// What is known of a reply that is not whole yet. A reply begins with a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Reading(http::Reading);
+
 /// Why requests are impossible.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProtocolError {
@@ -187,12 +191,13 @@ impl Protocol {
         }
     }
 
-    /// Reads the reply to request `number` at the beginning of `bytes`. `ended` says that no more bytes will come.
-    pub fn parse(&self, number: u64, bytes: &[u8], ended: bool) -> Progress {
+    /// Reads the reply to request `number` at the beginning of `bytes`. `ended` says that no more bytes will come, `reading` has what
+    /// was found in fewer bytes of the same reply.
+    pub fn parse(&self, number: u64, bytes: &[u8], ended: bool, reading: &mut Reading) -> Progress {
         let progress = match &self.kind {
             Kind::Work(_) => work::parse(number, bytes),
             Kind::Echo => echo::parse(self.size, number, bytes),
-            Kind::Http(_) => http::parse(bytes, ended),
+            Kind::Http(_) => http::parse(bytes, ended, &mut reading.0),
             Kind::Resp(_) => resp::parse(bytes),
         };
         match progress {
@@ -251,7 +256,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..400), name in 0..4_usize, ended: bool
         ) {
             let protocol = protocol(["work", "echo", "http", "resp"][name], 128, &[]).unwrap();
-            match protocol.parse(3, &bytes, ended) {
+            match protocol.parse(3, &bytes, ended, &mut Reading::default()) {
                 Progress::Whole(len, _) => prop_assert!(len > 0 && len <= bytes.len()),
                 Progress::Need(needed) => prop_assert!(needed > bytes.len() || ended),
                 Progress::Garbage(_) => {}

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::error::LoadError;
 use crate::ledger::Ledger;
 use crate::link::{Link, lock};
-use crate::protocol::{Progress, Protocol};
+use crate::protocol::{Progress, Protocol, Reading};
 use crate::socket;
 
 /// Events taken at once.
@@ -91,6 +91,8 @@ struct End {
     bytes: Vec<u8>,
     /// When to look at it again.
     needed: usize,
+    /// What is known of the reply that begins there.
+    reading: Reading,
     replies: u64,
 }
 
@@ -140,7 +142,14 @@ impl Receiver {
             let stream = Arc::new(stream);
             lock(&links[number]).open(stream.clone());
             let state = State::Open(stream);
-            ends.push(End { state, port, bytes: Vec::new(), needed: 0, replies: 0 });
+            ends.push(End {
+                state,
+                port,
+                bytes: Vec::new(),
+                needed: 0,
+                reading: Reading::default(),
+                replies: 0,
+            });
         }
         Ok(Receiver {
             epoll,
@@ -258,11 +267,13 @@ impl Receiver {
                 }
                 return Err(Cause::Garbage("there is more than was asked for"));
             };
-            match self.protocol.parse(expected.number, &end.bytes[start..], ended) {
+            let bytes = &end.bytes[start..];
+            match self.protocol.parse(expected.number, bytes, ended, &mut end.reading) {
                 Progress::Whole(len, reply) => {
                     link.expected.pop_front();
                     ledgers.iter_mut().for_each(|ledger| ledger.reply(&expected, &reply, at));
                     (start, end.needed) = (start + len, 0);
+                    end.reading = Reading::default();
                     end.replies += 1;
                     self.has_answered = true;
                     if let (true, State::Open(stream)) = (reply.closes, &end.state) {
@@ -301,7 +312,7 @@ impl Receiver {
         let pause = if end.replies > 0 { 0 } else { PAUSE };
         end.state = State::Down(now + pause);
         end.bytes.clear();
-        (end.needed, end.replies) = (0, 0);
+        (end.needed, end.reading, end.replies) = (0, Reading::default(), 0);
     }
 
     /// A connection that was being opened is there, or not.
@@ -339,7 +350,7 @@ impl Receiver {
                     self.counts.closed += 1;
                     lock(&links[number]).close();
                     end.bytes.clear();
-                    (end.needed, end.replies) = (0, 0);
+                    (end.needed, end.reading, end.replies) = (0, Reading::default(), 0);
                     end.state = State::Down(now);
                 }
                 State::Down(from) if now >= *from => {

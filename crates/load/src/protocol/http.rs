@@ -1,10 +1,17 @@
 //! HTTP/1.1, as far as GET needs it (RFC 9112). A server that speaks HTTP/1.0 ends the connection behind each reply.
 
+mod chunked_body;
+
 use std::net::SocketAddr;
 
 use httparse::{EMPTY_HEADER, Response, Status};
 
+use self::chunked_body::ChunkedBody;
 use super::{Progress, Reply};
+
+/// What is known of a reply that is not whole yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading(Option<ChunkedBody>);
 
 /// Bytes of a head at most.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -41,15 +48,25 @@ enum Body {
 enum Found {
     /// An interim reply of so many bytes: the final one follows.
     Interim(usize),
+    /// A final reply with a head of so many bytes, and a body in chunks.
+    Chunked(usize, Reply),
     /// A final reply, or none.
     Final(Progress),
 }
 
-pub(super) fn parse(bytes: &[u8], ended: bool) -> Progress {
+/// Reads a reply. `reading` is what this has made of fewer bytes of the same reply, or new.
+pub(super) fn parse(bytes: &[u8], ended: bool, reading: &mut Reading) -> Progress {
+    if let Some(body) = &mut reading.0 {
+        return body.advance(bytes);
+    }
     let mut at = 0;
     for _ in 0..=INTERIM {
         match find(&bytes[at..], ended) {
             Found::Interim(len) => at += len,
+            Found::Chunked(head, reply) => {
+                let body = reading.0.insert(ChunkedBody::behind(at + head, reply));
+                return body.advance(bytes);
+            }
             Found::Final(Progress::Need(needed)) => {
                 return Progress::Need(at.saturating_add(needed));
             }
@@ -76,7 +93,7 @@ fn find(bytes: &[u8], ended: bool) -> Found {
     let code = response.code.unwrap_or(0);
     match (100..200).contains(&code) && code != 101 {
         true => Found::Interim(head),
-        false => Found::Final(end(&response, code, (head, bytes), ended)),
+        false => end(&response, code, (head, bytes), ended),
     }
 }
 
@@ -86,7 +103,7 @@ fn end(
     code: u16,
     (head, bytes): (usize, &[u8]),
     ended: bool,
-) -> Progress {
+) -> Found {
     let field = |name: &str| {
         let found = response.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
         found.filter_map(|field| std::str::from_utf8(field.value).ok()).next_back()
@@ -102,64 +119,33 @@ fn end(
         (Some(_), _) if has(field("transfer-encoding"), "chunked") => Body::Chunks,
         (_, Some(length)) => match length.trim().parse() {
             Ok(length) => Body::Length(length),
-            Err(_) => return Progress::Garbage("the length of a reply is no number"),
+            Err(_) => {
+                return Found::Final(Progress::Garbage("the length of a reply is no number"));
+            }
         },
         _ => Body::UntilClose,
     };
+    closes |= matches!(body, Body::UntilClose);
+    let reply = Reply { is_error: code >= 400, closes, ..Reply::default() };
     let len = match body {
         Body::Length(len) => head.saturating_add(len),
-        Body::Chunks => match chunks(&bytes[head..]) {
-            Ok(len) => head + len,
-            Err(Progress::Need(needed)) => return Progress::Need(head.saturating_add(needed)),
-            Err(other) => return other,
-        },
+        Body::Chunks => return Found::Chunked(head, reply),
         Body::UntilClose if ended => bytes.len(),
-        Body::UntilClose => return Progress::Need(bytes.len() + 1),
+        Body::UntilClose => bytes.len() + 1,
     };
-    if bytes.len() < len {
-        return Progress::Need(len);
-    }
-    closes |= matches!(body, Body::UntilClose);
-    Progress::Whole(len, Reply { is_error: code >= 400, closes, ..Reply::default() })
-}
-
-/// The bytes of a body in chunks, with its trailers.
-fn chunks(bytes: &[u8]) -> Result<usize, Progress> {
-    let garbage = Progress::Garbage("a chunk has no length");
-    let mut at = 0;
-    loop {
-        match httparse::parse_chunk_size(&bytes[at..]) {
-            Err(_) => return Err(garbage),
-            Ok(Status::Partial) => return Err(Progress::Need(bytes.len() + 1)),
-            Ok(Status::Complete((line, 0))) => {
-                at += line;
-                // Trailers, and the empty line behind them.
-                loop {
-                    let Some(end) = bytes[at..].windows(2).position(|pair| pair == b"\r\n") else {
-                        return Err(Progress::Need(bytes.len() + 1));
-                    };
-                    at += end + 2;
-                    if end == 0 {
-                        return Ok(at);
-                    }
-                }
-            }
-            Ok(Status::Complete((line, size))) => {
-                let size = usize::try_from(size).unwrap_or(usize::MAX);
-                let behind = at.saturating_add(line).saturating_add(size).saturating_add(2);
-                match bytes.get(behind - 2..behind) {
-                    None => return Err(Progress::Need(behind)),
-                    Some(b"\r\n") => at = behind,
-                    Some(_) => return Err(garbage),
-                }
-            }
-        }
-    }
+    Found::Final(match bytes.len() < len {
+        true => Progress::Need(len),
+        false => Progress::Whole(len, reply),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(bytes: &[u8], ended: bool) -> Progress {
+        super::parse(bytes, ended, &mut Reading::default())
+    }
 
     fn whole(reply: &str) -> Reply {
         let bytes = format!("{reply}HTTP/1.1 200 OK\r\n").into_bytes();
@@ -170,6 +156,13 @@ mod tests {
                 "{cut}: {progress:?}"
             );
         }
+        // Byte by byte, with what is known of those before.
+        let mut reading = Reading::default();
+        for cut in 0..reply.len() {
+            let progress = super::parse(&bytes[..cut], false, &mut reading);
+            assert!(matches!(progress, Progress::Need(needed) if needed > cut), "{cut}");
+        }
+        assert_eq!(super::parse(&bytes, false, &mut reading), parse(&bytes, false));
         match parse(&bytes, false) {
             Progress::Whole(len, found) if len == reply.len() => found,
             other => panic!("{reply:?}: {other:?}"),
@@ -188,6 +181,8 @@ mod tests {
             !whole("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n").closes
         );
         assert!(whole("HTTP/1.1 204 None\r\nConnection: close\r\n\r\n").closes);
+        let behind_a_hint = format!("HTTP/1.1 103 Hints\r\n\r\n{chunked}");
+        assert_eq!(whole(&behind_a_hint), Reply { is_error: true, ..Reply::default() });
         whole("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
     }
 
