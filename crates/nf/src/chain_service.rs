@@ -8,6 +8,7 @@ mod fast_path;
 mod flood;
 mod flow_end;
 mod journal;
+mod make_shards;
 mod notes;
 mod offloading;
 mod routed;
@@ -25,18 +26,16 @@ use rheostat_run::{
     Batch, BurstStage, Entry, FlowNumber, Metrics, OffloadedFlows, Output, PacketInfo, Routes,
     Service, ShardSet,
 };
-use rheostat_state::TableConfig;
-use rheostat_state::{Arena, ArenaError, DetachedFlow, FlowHash, FlowHasher};
-use rheostat_state::{FlowId, FragmentConfig, FragmentTracker, Probe, Shard, StateLayout};
-use rheostat_steer::{Side, Steering};
+use rheostat_state::{DetachedFlow, FlowHash, FlowId, Probe, Shard};
+use rheostat_steer::Side;
 
 pub(crate) use self::journal::{AtOnce, Journal};
+pub use self::make_shards::{Seeds, make_shards};
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
 pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
 use crate::cx::Outbox;
-use crate::function::ShardInfo;
 use crate::verdict::{Outcome, Verdict};
 
 /// How long it takes to visit every shard once for timers and periodic handlers.
@@ -70,44 +69,6 @@ pub struct ChainService<C: Chain> {
     next_tick: Time,
     /// Packets since shards were last visited.
     packets: usize,
-}
-
-/// The random numbers of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seeds {
-    /// What each shard's own number is derived from.
-    pub shards: u64,
-}
-
-/// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each, if the
-/// chain keeps state.
-///
-/// # Errors
-/// [`ArenaError`] when the operating system does not give the memory.
-pub fn make_shards<C: Chain>(
-    chain: &C,
-    steering: &Arc<Steering>,
-    table: TableConfig,
-    layout: Arc<StateLayout>,
-    hasher: FlowHasher,
-    fragments: FragmentConfig,
-    seeds: Seeds,
-) -> Result<Vec<Box<Shard>>, ArenaError> {
-    let shards = steering.shards();
-    // Without state, the tables stay empty.
-    let capacity = if C::STATEFUL { table.capacity } else { 1 };
-    let table = TableConfig { aliases: table.aliases || chain.aliases(), capacity };
-    let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
-    let shard = |(number, table)| {
-        let id = ShardId(number as u16);
-        // SplitMix64's increment: neighbouring shards get unrelated numbers.
-        let seed =
-            seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
-        let local = chain.local(ShardInfo { id, shards, seed, steering: steering.clone() });
-        Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
-            as Box<Shard>
-    };
-    Ok(tables.into_iter().enumerate().map(shard).collect())
 }
 
 impl<C: Chain> ChainService<C> {

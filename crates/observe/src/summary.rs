@@ -1,14 +1,19 @@
 //! The summary of a run, as text and as JSON.
 
+mod migration_metrics;
+mod offloaded;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use rheostat_base::{DropReason, Histogram};
-use rheostat_run::{LaneSample, MigrationTimes, Ranking, RunReport, Sample};
+use rheostat_base::DropReason;
+use rheostat_run::{LaneSample, Ranking, RunReport, Sample};
 use rheostat_state::Estimate;
 use serde::{Deserialize, Serialize};
 
+pub use self::migration_metrics::MigrationMetrics;
+pub use self::offloaded::Offloaded;
 use crate::class_metrics::ClassMetrics;
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
@@ -98,39 +103,6 @@ pub struct Summary {
     pub ports: Vec<PortLine>,
     /// "ok", or what did not hold.
     pub invariants: String,
-}
-
-/// How long moving shards took, in microseconds: of half of them, and of all but one in a hundred. `null`
-/// where nothing was to be measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MigrationMetrics {
-    /// From the start of a move to the shard's arrival.
-    pub moved_us_p50: Option<f64>,
-    /// The same.
-    pub moved_us_p99: Option<f64>,
-    /// How long packets waited for their shard.
-    pub held_us_p50: Option<f64>,
-    /// The same.
-    pub held_us_p99: Option<f64>,
-    /// From the command that gave a parked lane a shard to the poll that applied it.
-    pub woken_us_p50: Option<f64>,
-    /// The same.
-    pub woken_us_p99: Option<f64>,
-}
-
-impl MigrationMetrics {
-    /// The metrics of a run, if any shard moved.
-    fn of(times: &MigrationTimes) -> Option<MigrationMetrics> {
-        let us = |times: &Histogram, share| times.quantile(share).map(|nanos| nanos as f64 / 1e3);
-        (times.moved.count() > 0).then(|| MigrationMetrics {
-            moved_us_p50: us(&times.moved, 0.5),
-            moved_us_p99: us(&times.moved, 0.99),
-            held_us_p50: us(&times.held, 0.5),
-            held_us_p99: us(&times.held, 0.99),
-            woken_us_p50: us(&times.woken, 0.5),
-            woken_us_p99: us(&times.woken, 0.99),
-        })
-    }
 }
 
 /// How many flows there were.
@@ -275,41 +247,6 @@ impl Summary {
     /// One line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and names are always JSON")
-    }
-}
-
-/// Flows that left their lanes for others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offloaded {
-    /// Times that a flow left.
-    pub flows: u64,
-    /// Flows that are away now.
-    pub away: u64,
-    /// Packets sent to the lanes that their flows were with.
-    pub packets: u64,
-    /// Packets that came back, as they could be processed at home only.
-    pub home: u64,
-}
-
-impl Offloaded {
-    fn of(all: &LaneSample) -> Option<Offloaded> {
-        (all.flows_offloaded > 0).then(|| Offloaded::counted(all))
-    }
-
-    fn counted(all: &LaneSample) -> Offloaded {
-        Offloaded {
-            flows: all.flows_offloaded,
-            away: all.flows_away,
-            packets: all.offloaded,
-            home: all.refused,
-        }
-    }
-}
-
-impl fmt::Display for Offloaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Offloaded { flows, away, packets, home } = self;
-        write!(f, "{packets} packets of {flows} flows, {away} now away, {home} packets came back")
     }
 }
 
