@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::links::Watched;
 
 /// Packets of full size that a block of a packet socket's ring holds, about.
-pub(crate) const FRAMES_PER_BLOCK: u32 = 128;
+pub(crate) const FRAMES_PER_BLOCK: u32 = 64;
 
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {

@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::devices::FRAMES_PER_BLOCK;
 
 /// Bytes of a block of a packet socket's ring.
-const BLOCK: u64 = 256 << 10;
+const BLOCK: u64 = 128 << 10;
 /// Bytes per descriptor and lane of an AF_XDP socket: fill, receive, transmit and completion ring.
 const XDP_DESCRIPTOR: u64 = 48;
 /// Bytes of a descriptor of the simulated NIC.

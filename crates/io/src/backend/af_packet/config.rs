@@ -31,7 +31,7 @@ pub struct PacketConfig {
     pub exclusive: bool,
     /// How exact a rewrite of the indirection table is.
     pub fence: FenceMode,
-    /// Blocks of 256 KiB in each lane's ring. A block is handed over when it is full, or a millisecond
+    /// Blocks of 128 KiB in each lane's ring. A block is handed over when it is full, or a millisecond
     /// after its first packet.
     pub blocks: u32,
     /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
@@ -60,7 +60,7 @@ impl PacketConfig {
             filter: Filter::default(),
             exclusive: true,
             fence: FenceMode::default(),
-            blocks: 16,
+            blocks: 32,
             placement: None,
             stamps: Arc::default(),
         }

@@ -37,7 +37,7 @@ pub enum PacketOpenError {
         index: u32,
     },
     /// A ring of this size cannot be had.
-    #[error("cannot make rings of {blocks} blocks of 256 KiB: choose fewer ({source})")]
+    #[error("cannot make rings of {blocks} blocks of 128 KiB: choose fewer ({source})")]
     Ring {
         /// The blocks asked for.
         blocks: u32,

@@ -16,8 +16,9 @@ use crate::backend::intake::Frame;
 use crate::segmentation::{Offload, OffloadError, VNET_HEADER};
 use crate::sys::packet_socket::{PacketSocket, RingShape};
 
-/// Bytes of a block.
-const BLOCK: usize = 256 * 1024;
+/// Bytes of a block. The shorter blocks are, the more a ring has of them, and the longer sparse packets, of which each may take a block
+/// for itself, find room while no lane polls. A frame of 64 KiB, as segmentation offload makes them, fits with its headers.
+const BLOCK: usize = 128 * 1024;
 
 // Where fields lie in the header of a block.
 const BLOCK_STATUS: usize =
