@@ -2,10 +2,12 @@
 //!
 //! A row is run twice in a process of its own under `valgrind --tool=callgrind`, for few packets and for more. Both runs set up
 //! alike and open the same flows, so what the longer one executes more is what its additional packets take. Callgrind
-//! counts the instructions of all threads, and none of the kernel's. It needs no hardware counters.
+//! counts the instructions of all threads but the main one, and none of the kernel's. The main thread passes no packets: it calibrates
+//! the clock, which takes another number of instructions each time, and waits. It needs no hardware counters.
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -61,7 +63,7 @@ impl Callgrind {
         let folder = tempfile::Builder::new().prefix("rheo-callgrind-").tempdir()?;
         let counts = folder.path().join("counts");
         let output = Command::new(&self.valgrind)
-            .args(["--tool=callgrind", "--fair-sched=try"])
+            .args(["--tool=callgrind", "--fair-sched=try", "--separate-threads=yes"])
             .arg(option("--callgrind-out-file=", &counts))
             .arg(&self.rheo)
             .args(arguments(spec, packets))
@@ -74,9 +76,7 @@ impl Callgrind {
         let passed = String::from_utf8_lossy(&output.stdout);
         let packets = packets_passed(&passed)
             .ok_or_else(|| failed(format!("it does not state its packets: {}", passed.trim())))?;
-        let counts = fs::read_to_string(&counts)?;
-        let instructions =
-            total(&counts).ok_or_else(|| failed("callgrind's file has no total".into()))?;
+        let instructions = workers_total(folder.path())?.map_err(failed)?;
         Ok(Count { instructions, packets })
     }
 
@@ -114,6 +114,27 @@ fn option(name: &str, value: &Path) -> std::ffi::OsString {
 fn packets_passed(output: &str) -> Option<u64> {
     output.lines().find_map(|line| line.strip_prefix("packets: ")?.trim().parse().ok())
 }
+
+/// The instructions of all threads but the main one, from a folder with a file for each: `counts-01`, that of the main thread, and on.
+fn workers_total(folder: &Path) -> io::Result<Result<u64, String>> {
+    let mut sum = None;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let thread = name.strip_prefix("counts-").and_then(|number| number.parse::<u32>().ok());
+        if thread.is_none_or(|number| number == MAIN_THREAD) {
+            continue;
+        }
+        match total(&fs::read_to_string(&path)?) {
+            Some(count) => sum = Some(sum.unwrap_or(0) + count),
+            None => return Ok(Err(format!("callgrind's file {name} has no total"))),
+        }
+    }
+    Ok(sum.ok_or_else(|| "callgrind counted no thread but the main one".to_owned()))
+}
+
+/// The number that callgrind gives the first thread.
+const MAIN_THREAD: u32 = 1;
 
 /// The instructions in a file of callgrind's (Callgrind Format Specification, "totals" or, in older versions, "summary").
 fn total(counts: &str) -> Option<u64> {
@@ -173,11 +194,14 @@ mod tests {
     #[test]
     fn what_both_runs_execute_cancels() {
         let folder = tempfile::tempdir().unwrap();
-        // 9 million to set up, 321 for each packet, and the longer run passes some more than requested.
+        // The main thread does not count. Two others execute 9 million to set up and 321 for each packet, and the longer run passes
+        // some more than requested.
         let callgrind = instead_of_valgrind(
             folder.path(),
             "passed=$((last + last / 1000))\n\
-             printf 'events: Ir\\n\\ntotals: %s\\n' $((9000000 + 321 * passed)) > \"$out\"\n\
+             printf 'totals: %s\\n' $((7777 * passed)) > \"$out-01\"\n\
+             printf 'events: Ir\\n\\ntotals: %s\\n' $((9000000 + 300 * passed)) > \"$out-02\"\n\
+             printf 'events: Ir\\n\\ntotals: %s\\n' $((21 * passed)) > \"$out-03\"\n\
              echo \"packets: $passed\"",
         );
         assert_eq!(callgrind.per_packet(&spec()).unwrap(), 321.0);
@@ -189,8 +213,9 @@ mod tests {
         for (script, problem) in [
             ("echo 'nothing left' >&2; exit 3", "exit status: 3: nothing left"),
             ("echo hello", "it does not state its packets: hello"),
-            ("echo 'packets: 7'; echo 'events: Ir' > \"$out\"", "callgrind's file has no total"),
-            ("echo 'packets: 7'; echo 'totals: 9' > \"$out\"", "is not more than"),
+            ("echo 'packets: 7'; echo 'events: Ir' > \"$out-02\"", "counts-02 has no total"),
+            ("echo 'packets: 7'; echo 'totals: 9' > \"$out-01\"", "no thread but the main one"),
+            ("echo 'packets: 7'; echo 'totals: 9' > \"$out-02\"", "is not more than"),
         ] {
             let callgrind = instead_of_valgrind(folder.path(), script);
             let error = callgrind.per_packet(&spec()).unwrap_err().to_string();
