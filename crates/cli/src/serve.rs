@@ -150,12 +150,16 @@ struct CommonArgs {
     port: Vec<u16>,
     /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), inline-cfcfs (any
     /// worker takes the next packet of one queue), inline-ws (a worker without packets takes those of others), or
-    /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one.
+    /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one
+    /// before the latter, and +receive-cfcfs or +receive-ws behind that to have the former share packets as inline workers do.
     #[arg(long, value_name = "NAME", default_value_t)]
     scheduler: AvailableScheduler,
     /// Requests that an application worker of a dispatcher with a central queue may hold: 1, or 2 to hide the hand-off.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=2))]
     outstanding: Option<u32>,
+    /// Let the workers of a dispatcher share cores in turn where there are fewer, which is refused otherwise: to try one out.
+    #[arg(long, conflicts_with = "place")]
+    share_cores: bool,
     /// Where workers run: idle-siblings (one thread of each core), both-siblings or split-siblings (network and application on
     /// threads of one core), and any-node, device-node, other-node or half-half; as idle-siblings,device-node.
     #[arg(long, value_name = "PLACES")]

@@ -318,9 +318,9 @@ impl Lane {
         self.service.next_deadline()
     }
 
-    /// Whether the service works with a pool.
-    pub(crate) fn has_pool_client(&mut self) -> bool {
-        self.service.pool_client().is_some()
+    /// Whether the service works with a pool whose replies have to find their shards here.
+    pub(crate) fn needs_own_shards(&mut self) -> bool {
+        self.service.pool_client().is_some() && !self.service.completes_by_shard()
     }
 
     /// Whether packets of a flow may overtake each other before they are processed: several lanes have them at once, and nothing

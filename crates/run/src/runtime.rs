@@ -70,11 +70,11 @@ pub struct RuntimeConfig {
     /// no shard that it could move.
     pub reporting: LoadReporting,
     /// How many lanes, which receive from one queue, own the shards of its packets together; 1 where each shard belongs to one
-    /// lane. Of use for services that keep state per flow, and have no client of a pool.
+    /// lane. Of use for services that keep state per flow, and have no packets that wait for a pool.
     pub claimants: usize,
     /// How lanes share the receive queues of devices, one lane at a time; `None` where each lane has queues of its own. All lanes
     /// own all shards together then, whatever `claimants` is, and packets enter each shard in the order of their arrival. For
-    /// services that keep state per flow, and have no client of a pool.
+    /// services that keep state per flow, and have no packets that wait for a pool ([`Service::completes_by_shard`]).
     pub sharing: Option<Sharing>,
     /// How many lanes, the last of the run, own no shard at the start and are offloading lanes, to each of which some others send
     /// single flows; 0 where all flows stay. Fewer than half of the lanes or half of them. The service must let flows leave

@@ -76,8 +76,15 @@ pub trait Service: Send + 'static {
         None
     }
 
+    /// Whether lanes that own shards together may run the service though it has a client of a pool: [`Service::unsettled`] names the
+    /// shard of the next reply, and [`Service::complete`] stops at a reply whose shard is not here.
+    fn completes_by_shard(&self) -> bool {
+        false
+    }
+
     /// Goes on with the packets whose replies have come, in the order in which the client gives them, and
-    /// leaves none of those there. Called once per poll, when there are any.
+    /// leaves none of those there. Called once per poll, when there are any; where lanes own shards together, once for each shard
+    /// that [`Service::unsettled`] names, while the lane has it.
     fn complete(&mut self, _shards: &mut ShardSet, _out: &mut Output, _now: Time) {}
 
     /// Whether other lanes may work on single flows of the lane's shards: [`Service::detach`] and

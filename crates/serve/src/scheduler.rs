@@ -11,7 +11,7 @@ use rheostat_tcp::sched::{Queueing, SchedulerError, SchedulerName};
 pub struct AvailableScheduler(SchedulerName);
 
 impl AvailableScheduler {
-    /// Those that use so many cores, the default first.
+    /// Those that use so many cores and whose network workers have a receive queue each, the default first.
     pub fn all(cores: u16) -> Vec<AvailableScheduler> {
         let default = AvailableScheduler::default();
         let others = SchedulerName::all(cores).into_iter().filter(|name| *name != default.0);
@@ -26,10 +26,10 @@ impl AvailableScheduler {
     /// How lanes share receive queues, and with them connections: the setting of the run
     /// ([`RuntimeConfig::sharing`](rheostat_run::RuntimeConfig::sharing)).
     pub fn sharing(self) -> Option<Sharing> {
-        match self.0 {
-            SchedulerName::Inline(Queueing::Cfcfs) => Some(Sharing::CENTRAL),
-            SchedulerName::Inline(Queueing::Ws) => Some(Sharing::STEALING),
-            SchedulerName::Inline(Queueing::Dfcfs) | SchedulerName::Dispatcher(..) => None,
+        match self.0.receiving() {
+            Queueing::Cfcfs => Some(Sharing::CENTRAL),
+            Queueing::Ws => Some(Sharing::STEALING),
+            Queueing::Dfcfs => None,
         }
     }
 }
@@ -66,8 +66,12 @@ mod tests {
 
     #[test]
     fn schedulers_are_read_as_they_are_written() {
-        for name in ["inline-dfcfs", "dispatcher-1:1", "dispatcher-2:6-ws", "dispatcher-1:7-dfcfs"]
-        {
+        for name in [
+            "inline-dfcfs",
+            "dispatcher-1:1",
+            "dispatcher-2:6-ws",
+            "dispatcher-2:6-dfcfs+receive-ws",
+        ] {
             let scheduler: AvailableScheduler = name.parse().unwrap();
             assert_eq!(scheduler.to_string(), name);
         }
@@ -93,7 +97,13 @@ mod tests {
     #[test]
     fn lanes_share_queues_under_a_central_one_and_when_they_steal() {
         let sharing = |name: &str| name.parse::<AvailableScheduler>().unwrap().sharing();
-        let found = ["inline-dfcfs", "inline-cfcfs", "inline-ws"].map(sharing);
-        assert_eq!(found, [None, Some(Sharing::CENTRAL), Some(Sharing::STEALING)]);
+        let shared = [None, Some(Sharing::CENTRAL), Some(Sharing::STEALING)];
+        assert_eq!(["inline-dfcfs", "inline-cfcfs", "inline-ws"].map(sharing), shared);
+        let names = [
+            "dispatcher-2:4-ws",
+            "dispatcher-2:4+receive-cfcfs",
+            "dispatcher-2:4-dfcfs+receive-ws",
+        ];
+        assert_eq!(names.map(sharing), shared);
     }
 }

@@ -418,6 +418,10 @@ impl<D: Driver> Service for TcpService<D> {
         self.driver.pool_client()
     }
 
+    fn completes_by_shard(&self) -> bool {
+        true
+    }
+
     /// What has come of requests is sent by the time of this poll: the last packet may have come long before.
     fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         out.set_now(now);

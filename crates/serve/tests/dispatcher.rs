@@ -26,12 +26,12 @@ const SEEDS: (u64, u64) = (240, 80);
 /// Requests are lines; the reply is the line with the number of the request in its connection. One that begins with `~` takes as
 /// many turns as its length is, one that begins with `!` waits until it may end.
 #[derive(Clone, Default)]
-struct Lines {
+pub(crate) struct Lines {
     may_end: Arc<AtomicBool>,
     handled: Arc<AtomicU64>,
 }
 
-struct Line {
+pub(crate) struct Line {
     number: u32,
     text: Vec<u8>,
     turns: usize,
@@ -85,17 +85,17 @@ fn reply_to(number: u32, text: &[u8]) -> Vec<u8> {
 }
 
 /// Numbers that follow from a seed.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 
     /// Lines of unequal lengths, of which one in ten takes turns.
-    fn lines(&mut self, count: u64) -> Vec<Vec<u8>> {
+    pub(crate) fn lines(&mut self, count: u64) -> Vec<Vec<u8>> {
         let mut line = |_| {
             let len = if self.below(20) == 0 { 4_000 } else { 1 + self.below(60) };
             let letter = b'a' + self.below(26) as u8;
@@ -108,8 +108,9 @@ impl Random {
     }
 }
 
-/// What clients that send these lines all at once receive.
-fn received(plan: Plan, lines: &[Vec<Vec<u8>>], seed: u64) -> Vec<Vec<u8>> {
+/// What clients that send these lines all at once receive. Without faults, no segment comes early and none is sent twice.
+pub(crate) fn received(plan: Plan, lines: &[Vec<Vec<u8>>], seed: u64) -> Vec<Vec<u8>> {
+    let is_perfect = plan.faults.is_none();
     let mut rig = Rig::new(Lines::default(), plan);
     let mut clients: Vec<_> = (0..lines.len() as u16).map(|n| rig.connect(1_000 + n)).collect();
     let mut random = Random(seed);
@@ -128,6 +129,12 @@ fn received(plan: Plan, lines: &[Vec<Vec<u8>>], seed: u64) -> Vec<Vec<u8>> {
     assert!(clients.iter().all(|client| client.closed == Some(CloseReason::Finished)));
     let totals = rig.control.totals();
     assert_eq!((totals.requests, totals.unclaimed), (lines.concat().len() as u64, 0));
+    if is_perfect {
+        assert_eq!(totals.retransmitted, 0, "seed {seed}");
+        for info in clients.iter().map(|client| client.tcp.info()) {
+            assert_eq!((info.retransmitted, info.out_of_order), (0, 0), "seed {seed}");
+        }
+    }
     rig.finish();
     clients.into_iter().map(|client| client.received).collect()
 }
@@ -143,7 +150,6 @@ fn same_as_inline(seed: u64, faults: Option<ImpairConfig>) {
             random.lines(count)
         })
         .collect();
-    let inline = received(Plan { lanes, ..Plan::default() }, &lines, seed);
     let members = Members {
         each: 1 + random.below(4) as usize,
         queueing: QUEUEING[random.below(4) as usize],
@@ -152,7 +158,13 @@ fn same_as_inline(seed: u64, faults: Option<ImpairConfig>) {
         ..Members::default()
     };
     let plan = Plan { lanes, members: Some(members), faults, ..Plan::default() };
-    let dispatched = received(plan, &lines, seed);
+    check_same_as_inline(plan, &lines, seed);
+}
+
+/// Clients get the bytes that they get under `inline-dfcfs`: the replies in the order of requests, each once.
+pub(crate) fn check_same_as_inline(plan: Plan, lines: &[Vec<Vec<u8>>], seed: u64) {
+    let inline = received(Plan { lanes: plan.lanes, ..Plan::default() }, lines, seed);
+    let dispatched = received(plan, lines, seed);
     assert!(dispatched == inline, "seed {seed}: other bytes than inline-dfcfs");
     for (lines, received) in lines.iter().zip(&dispatched) {
         let replies = lines.iter().enumerate().map(|(number, text)| reply_to(number as u32, text));

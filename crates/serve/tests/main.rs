@@ -15,6 +15,7 @@ mod paths;
 mod relaying;
 mod resp;
 mod rig;
+mod shared_dispatchers;
 mod sharing;
 mod sockets;
 mod times;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_io::ImpairConfig;
 use rheostat_ip::{Interface, Network, Policy};
+use rheostat_run::Sharing;
 use rheostat_serve::echo::Echo;
 use rheostat_serve::relay::Relay;
 use rheostat_serve::{
@@ -19,7 +20,10 @@ use rheostat_serve::{
 use rheostat_tcp::CloseReason;
 
 use crate::listing::list;
-use crate::rig::{Client, LOCAL_V4, MAC, PORT, Plan, Rig, central, parse_line, seeds, stealing};
+use crate::rig::{
+    Client, LOCAL_V4, MAC, Members, PORT, Plan, QUEUEING, Rig, central, parse_line, seeds,
+    shared_dispatchers, stealing,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Seeds of a network without faults, and of one with them.
@@ -71,6 +75,14 @@ impl Application for Gate {
     }
 }
 
+/// Lanes that share connections and handle requests, and those whose members do.
+fn plans(seed: u64) -> [Plan; 4] {
+    let queueing = QUEUEING[(seed % 4) as usize];
+    let members = Members { queueing, seed, ..Members::default() };
+    let dispatchers = |sharing| shared_dispatchers(sharing, members);
+    [central(), stealing(), dispatchers(Sharing::CENTRAL), dispatchers(Sharing::STEALING)]
+}
+
 /// Clients that send lines in pieces whose lengths a seed decides, and what they get.
 fn converse(plan: Plan) -> Vec<Vec<u8>> {
     let mut seed = plan.seed;
@@ -120,7 +132,7 @@ fn converse(plan: Plan) -> Vec<Vec<u8>> {
 fn clients_get_the_same_bytes_whichever_lane_is_polled_next() {
     let alone = converse(Plan::default());
     for seed in seeds(SEEDS.0) {
-        for plan in [central(), stealing()] {
+        for plan in plans(seed) {
             let sharing = plan.sharing;
             let lanes = 2 + seed as usize % 3;
             let shared = converse(Plan { lanes, seed, ..plan });
@@ -133,7 +145,7 @@ fn clients_get_the_same_bytes_whichever_lane_is_polled_next() {
 fn clients_get_the_same_bytes_over_a_bad_network() {
     let alone = converse(Plan::default());
     for seed in seeds(SEEDS.1) {
-        for plan in [central(), stealing()] {
+        for plan in plans(seed) {
             let (sharing, reorder) = (plan.sharing, 0.05);
             let faults =
                 ImpairConfig { seed, loss: 0.05, duplicate: 0.02, reorder, ..Default::default() };

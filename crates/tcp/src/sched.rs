@@ -2,7 +2,8 @@
 //!
 //! A request passes four [stages](Stage): packet delivery, TCP in, the application, TCP out. A [`Scheduler`] maps stages to workers
 //! and puts a [queueing model](Queueing) before them. *Inline*: each worker does all stages. *Dispatcher D:A*: D network workers
-//! have a receive queue, connections and A ÷ D application workers (*members*) each.
+//! have A ÷ D application workers (*members*) each. There is a model before the network workers, too, and the two are independent:
+//! network workers have a receive queue and connections each, or share them (`+receive-cfcfs`, `+receive-ws`).
 //!
 //! Choices are pure functions of queue lengths ([`rheostat_base::choice`]), so that the runtime and a simulation share them:
 //! [`least_loaded_member`] and [`member_of_connection`] (where a dispatcher puts a request), [`choose_theft`] (what an idle worker
@@ -15,6 +16,8 @@
 //! | `inline-dfcfs` | 1 for each worker | its worker | none | its worker |
 //! | `inline-ws` | 1 for each worker | its worker, idle workers | queue, connection | who completes the oldest reply of the connection |
 //! | `dispatcher-D:A` | D | its dispatcher | none | the dispatcher of the connection |
+//! | `…+receive-cfcfs` | 1 | any dispatcher | queue, connection | the dispatcher that completes the oldest reply of the connection |
+//! | `…+receive-ws` | D | its dispatcher, idle dispatchers | queue, connection | the dispatcher that completes the oldest reply of the connection |
 
 mod error;
 mod name;
@@ -22,7 +25,7 @@ mod scheduler;
 mod stage;
 
 pub use error::SchedulerError;
-pub use name::{Queueing, SchedulerName, Split};
+pub use name::{Dispatcher, Queueing, SchedulerName, Split};
 pub use rheostat_base::choice::{
     IdleAction, IdlePolicy, Outstanding, Theft, choose_theft, least_loaded_member,
     member_of_connection, members_to_wake,

@@ -17,16 +17,13 @@ pub(super) const MEMBERS_TIME: Duration = Duration::from_secs(1);
 pub(super) fn application_workers(scheduler: Scheduler) -> u32 {
     match scheduler.name() {
         SchedulerName::Inline(_) => scheduler.workers().into(),
-        SchedulerName::Dispatcher(split, _) => split.members().into(),
+        SchedulerName::Dispatcher(dispatcher) => dispatcher.split().members().into(),
     }
 }
 
 /// Lanes: workers that do TCP.
 pub(super) fn lanes(scheduler: Scheduler) -> usize {
-    match scheduler.name() {
-        SchedulerName::Inline(_) => scheduler.workers().into(),
-        SchedulerName::Dispatcher(split, _) => split.dispatchers().into(),
-    }
+    scheduler.network_workers().into()
 }
 
 /// The members of a dispatcher, on the cores behind those of the lanes.
@@ -35,14 +32,14 @@ pub(super) fn members(
     outstanding: Outstanding,
     cores: &[CoreId],
 ) -> Option<PoolConfig> {
-    let SchedulerName::Dispatcher(split, queueing) = scheduler.name() else { return None };
+    let SchedulerName::Dispatcher(dispatcher) = scheduler.name() else { return None };
     let lanes = lanes(scheduler);
-    let cores = cores.iter().skip(lanes).take(split.members().into());
+    let cores = cores.iter().skip(lanes).take(dispatcher.split().members().into());
     Some(PoolConfig {
         members: cores.map(|core| Some(*core)).collect(),
         lanes,
         sharing: PoolSharing::OneLane,
-        queueing: match queueing {
+        queueing: match dispatcher.queueing() {
             Queueing::Cfcfs => PoolQueueing::Central(outstanding),
             Queueing::Dfcfs => PoolQueueing::PerMember,
             Queueing::Ws => PoolQueueing::Stealing { burst: BURST },

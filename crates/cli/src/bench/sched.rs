@@ -182,7 +182,7 @@ fn central(workers: u16) -> Vec<AvailableScheduler> {
     let mut all = AvailableScheduler::all(workers);
     all.retain(|scheduler| match scheduler.name() {
         SchedulerName::Inline(_) => true,
-        SchedulerName::Dispatcher(_, queueing) => queueing == Queueing::Cfcfs,
+        SchedulerName::Dispatcher(dispatcher) => dispatcher.queueing() == Queueing::Cfcfs,
     });
     all
 }

@@ -48,6 +48,9 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     if let Some(outstanding) = args.outstanding {
         let _ = writeln!(text, "outstanding = {outstanding}");
     }
+    if args.share_cores {
+        text += "share_cores = true\n";
+    }
     if let Some(place) = args.place {
         let _ = writeln!(text, "place = \"{place}\"");
     }
@@ -204,6 +207,8 @@ mod tests {
         assert!(work("--scheduler inline").contains("inline-dfcfs"));
         assert!(work("--scheduler dispatcher-2:3").contains("dispatcher-2:3"));
         assert!(work("--outstanding 2").contains("scheduler = \"dispatcher-1:1\""));
+        assert!(work("--scheduler dispatcher-1:2+receive-ws").contains("one network worker"));
+        assert!(work("--share-cores").contains("scheduler = \"dispatcher-1:1\""));
         let relay = "relay --to 192.0.2.7:22 --scheduler dispatcher-1:1";
         assert!(
             read(&format!("{relay} {address}")).unwrap_err().contains("a relay has no requests")
@@ -214,7 +219,17 @@ mod tests {
             (serve.scheduler.to_string(), serve.outstanding),
             ("dispatcher-2:6".to_owned(), Outstanding::TWO)
         );
+        let shared = "echo --share-cores --scheduler dispatcher-2:6-ws+receive-cfcfs";
+        let serve = read(&format!("{shared} {address}")).unwrap().serve.unwrap();
+        assert_eq!(
+            (serve.scheduler.to_string(), serve.share_cores),
+            ("dispatcher-2:6-ws+receive-cfcfs".to_owned(), true)
+        );
         assert!(work("--scheduler inline-ws --policy rsspp").contains("share them"));
+        let moving = work("--scheduler dispatcher-2:6-ws+receive-cfcfs --policy rsspp");
+        assert!(
+            moving.contains("share them") && moving.contains("`scheduler = \"dispatcher-2:6-ws\"`")
+        );
         let relay = read(&format!("relay --to 192.0.2.7:22 --scheduler inline-cfcfs {address}"));
         assert!(relay.unwrap_err().contains("does not run with `inline-cfcfs`"));
         assert!(read(&format!("echo --scheduler inline-ws {address}")).is_ok());

@@ -9,7 +9,7 @@ use rheostat_control::Config;
 use rheostat_control::config::workers::CoreList;
 use rheostat_control::config::{DeviceKind, PollingConfig, ServeConfig};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
-use rheostat_tcp::sched::{Queueing, Scheduler, SchedulerName, Split};
+use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerName};
 
 use crate::assemble;
 use crate::failure::Failure;
@@ -29,8 +29,8 @@ pub(super) fn place(
 ) -> Result<Option<PoolConfig>, Failure> {
     match serve.scheduler.name() {
         SchedulerName::Inline(_) => place_inline(config, serve).map(|()| None),
-        SchedulerName::Dispatcher(split, queueing) => {
-            place_dispatcher(config, serve, (split, queueing)).map(Some)
+        SchedulerName::Dispatcher(dispatcher) => {
+            place_dispatcher(config, serve, dispatcher).map(Some)
         }
     }
 }
@@ -51,8 +51,9 @@ fn place_inline(config: &mut Config, serve: &ServeConfig) -> Result<(), Failure>
 fn place_dispatcher(
     config: &mut Config,
     serve: &ServeConfig,
-    (split, queueing): (Split, Queueing),
+    dispatcher: Dispatcher,
 ) -> Result<PoolConfig, Failure> {
+    let split = dispatcher.split();
     let (scheduler, dispatchers) = (serve.scheduler, split.dispatchers());
     let wrong = |given: Option<u16>| given.filter(|given| *given != dispatchers);
     for (given, what) in
@@ -67,10 +68,14 @@ fn place_dispatcher(
         Some(_) => usable(config)?,
         None => assemble::choose_cores(config)?,
     };
-    let cores = u16::try_from(all.len()).unwrap_or(u16::MAX);
+    let cores = match serve.share_cores && serve.place.is_none() {
+        true => u16::MAX,
+        false => u16::try_from(all.len()).unwrap_or(u16::MAX),
+    };
     let workers = usize::from(Scheduler::on_cores(scheduler.name(), cores)?.workers());
     let (network, application) = match serve.place {
-        None => halves(&all, dispatchers),
+        // In turn, where workers share cores.
+        None => halves(&all.iter().copied().cycle().take(workers).collect::<Vec<_>>(), dispatchers),
         Some(placement) => {
             let (topology, device) = (Topology::of_this_machine(), device_node(config));
             let is_split = placement.siblings == Siblings::Split;
@@ -91,14 +96,16 @@ fn place_dispatcher(
             halves
         }
     };
-    config.workers.cores = list(&network);
-    (config.workers.lanes, config.workers.count) = (Some(dispatchers), None);
+    let own = &network[..network.len().min(all.len())];
+    config.workers.cores = list(own);
+    let count = (own.len() < network.len()).then_some(dispatchers);
+    (config.workers.lanes, config.workers.count) = (Some(dispatchers), count);
     let members = application.into_iter().take(split.members().into()).map(Some).collect();
     Ok(PoolConfig {
         members,
         lanes: dispatchers.into(),
         sharing: PoolSharing::OneLane,
-        queueing: match queueing {
+        queueing: match dispatcher.queueing() {
             Queueing::Cfcfs => PoolQueueing::Central(serve.outstanding),
             Queueing::Dfcfs => PoolQueueing::PerMember,
             Queueing::Ws => PoolQueueing::Stealing { burst: BURST },
@@ -166,9 +173,14 @@ mod tests {
 
     /// What comes of a service with this scheduler, and these settings of workers: cores of lanes, and those of the application.
     fn placed(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
+        placed_by(&format!("\"{scheduler}\""), workers)
+    }
+
+    /// The same, with what follows `scheduler =`.
+    fn placed_by(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
         let text = format!(
             "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
-             [serve]\nservice = \"echo\"\nport = 7\nscheduler = \"{scheduler}\"\n[workers]\n{workers}"
+             [serve]\nservice = \"echo\"\nport = 7\nscheduler = {scheduler}\n[workers]\n{workers}"
         );
         let (mut config, _) = Config::parse(&text, "file").map_err(|_| "not read".to_owned())?;
         let serve = config.serve.clone().ok_or("no service")?;
@@ -198,5 +210,25 @@ mod tests {
         assert_eq!((listed, config.workers.lanes), (vec![first], Some(1)));
         assert_eq!((members.members, members.lanes), (vec![Some(second)], 1));
         assert_eq!(members.queueing, PoolQueueing::Stealing { burst: BURST });
+    }
+
+    #[test]
+    fn workers_that_may_share_cores_take_them_in_turn() {
+        let [first, second, ..] = CoreSet::available().unwrap().cores().to_vec()[..] else {
+            return;
+        };
+        let workers = format!("cores = \"{},{}\"", first.0, second.0);
+        let shared = |name: &str| placed_by(&format!("\"{name}\"\nshare_cores = true"), &workers);
+        let (config, members) = shared("dispatcher-2:4-ws+receive-cfcfs").unwrap();
+        let listed = config.workers.cores.clone().unwrap().cores().to_vec();
+        assert_eq!((listed, config.workers.lanes), (vec![first, second], Some(2)));
+        let of_members = [first, second, first, second].map(Some).to_vec();
+        assert_eq!((members.members, members.lanes), (of_members, 2));
+        let (config, members) = shared("dispatcher-3:3").unwrap();
+        let cores = assemble::choose_cores(&config).unwrap();
+        let of_lanes = [first, second, first].map(Some).to_vec();
+        assert_eq!(assemble::workers(&config, &cores), of_lanes);
+        assert_eq!(members.members, [second, first, second].map(Some).to_vec());
+        assert!(placed("dispatcher-2:4", &workers).err().unwrap().contains("but 2 cores"));
     }
 }

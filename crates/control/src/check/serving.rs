@@ -206,6 +206,8 @@ fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
         let moving = findings.place("balance.policy");
         let key = if moving.is_some() { "balance.policy" } else { "--policy" };
         let finding = Finding::mistake(key, message).at(moving, "").at(place, "the scheduler");
-        findings.push(finding.help("write `policy = \"rss\"`, or `scheduler = \"inline-dfcfs\"`"));
+        let own = name.name().with_own_queues();
+        let help = format!("write `policy = \"rss\"`, or `scheduler = \"{own}\"`");
+        findings.push(finding.help(help));
     }
 }

@@ -40,6 +40,8 @@ pub struct ServeConfig {
     pub scheduler: AvailableScheduler,
     /// Requests that a member of a dispatcher's central queue may hold.
     pub outstanding: Outstanding,
+    /// Whether the workers of a dispatcher share cores in turn, if there are fewer.
+    pub share_cores: bool,
     /// Where workers run; on any cores without.
     pub place: Option<Placement>,
     /// The ports, at all addresses of the device.
@@ -149,13 +151,23 @@ impl ServeConfig {
         let scheduler = table
             .read("scheduler", findings, |value, findings| scheduler(value, is_relay, findings));
         let is_central = |scheduler: &AvailableScheduler| {
-            matches!(scheduler.name(), SchedulerName::Dispatcher(_, Queueing::Cfcfs))
+            let name = scheduler.name();
+            matches!(name, SchedulerName::Dispatcher(_)) && name.queueing() == Queueing::Cfcfs
         };
         let outstanding = if scheduler.as_ref().is_some_and(is_central) {
             table.read("outstanding", findings, integer(1..=2))
         } else {
             table.refuse(&["outstanding"], "scheduler = \"dispatcher-1:1\"", findings);
             None
+        };
+        let is_dispatcher = |scheduler: &AvailableScheduler| {
+            matches!(scheduler.name(), SchedulerName::Dispatcher(_))
+        };
+        let share_cores = if scheduler.as_ref().is_some_and(is_dispatcher) {
+            table.read("share_cores", findings, boolean).unwrap_or(false)
+        } else {
+            table.refuse(&["share_cores"], "scheduler = \"dispatcher-1:1\"", findings);
+            false
         };
         let outstanding = outstanding.and_then(|limit| Outstanding::new(limit as u32));
         let places =
@@ -187,6 +199,7 @@ impl ServeConfig {
             service: service?,
             scheduler: scheduler.unwrap_or_default(),
             outstanding: outstanding.unwrap_or(Outstanding::ONE),
+            share_cores,
             place,
             ports: ports?,
             beside_kernel,

@@ -43,7 +43,7 @@ impl Lane {
         self.counters.at_pool.get()
     }
 
-    /// Lets the service go on with the packets whose replies have come. Returns how many.
+    /// Lets the service go on with what the pool has done. Returns how much that was.
     #[inline]
     pub(super) fn complete(&mut self) -> usize {
         let Some(client) = self.service.pool_client() else { return 0 };
@@ -51,7 +51,13 @@ impl Lane {
         if ready == 0 {
             return 0;
         }
-        self.service.complete(&mut self.shards, &mut self.out, self.latest);
+        let completed = match self.shards.is_joint() {
+            true => self.complete_jointly(),
+            false => {
+                self.service.complete(&mut self.shards, &mut self.out, self.latest);
+                ready
+            }
+        };
         if self.out.has_reinjected() {
             self.reinject();
             self.process();
@@ -59,7 +65,7 @@ impl Lane {
                 self.track_fragments();
             }
         }
-        ready
+        completed
     }
 
     /// Lets the pool know of the tasks that this poll gave it.

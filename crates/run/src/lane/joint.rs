@@ -182,6 +182,37 @@ impl Lane {
         }
     }
 
+    /// Goes on with what a pool has done: each outcome enters its shard as soon as that is free. While another lane has it, the lane
+    /// tries for a moment, and then goes on with other work: the outcomes that are left are looked at in the next poll. Returns how
+    /// many visits of shards there were.
+    #[inline(never)]
+    pub(super) fn complete_jointly(&mut self) -> usize {
+        let (mut visits, mut tries) = (0, 0);
+        while let Some(id) = self.service.unsettled() {
+            match self.shards.enter(id) {
+                Entry::Entered => {
+                    self.counters.shard_visits.increment();
+                    let mut shards = Visit(&mut self.shards);
+                    self.service.complete(&mut shards, &mut self.out, self.latest);
+                    self.out.flush();
+                }
+                Entry::Elsewhere => {
+                    self.counters.shard_retries.increment();
+                    if tries == SPINS {
+                        break;
+                    }
+                    pause(tries);
+                    tries += 1;
+                    continue;
+                }
+                Entry::Poisoned => self.service.abandon(),
+            }
+            visits += 1;
+            tries = 0;
+        }
+        visits
+    }
+
     /// Takes what has come of work into its shard, if that is free. Returns whether nothing is left.
     fn settle_jointly(&mut self) -> bool {
         while let Some(id) = self.service.unsettled() {

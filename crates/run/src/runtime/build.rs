@@ -122,7 +122,7 @@ pub(super) fn build_replaying(
             lane
         })
         .collect();
-    if config.claimants() > 1 && lanes.iter_mut().any(Lane::has_pool_client) {
+    if config.claimants() > 1 && lanes.iter_mut().any(Lane::needs_own_shards) {
         return Err(StartError::PoolClient);
     }
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();

@@ -40,10 +40,10 @@ pub enum StartError {
         /// Lanes to each queue.
         claimants: usize,
     },
-    /// A service that works with a pool cannot run on shards with several owners: replies come in the order of their shard, to one
-    /// lane.
+    /// A service whose packets wait for a pool cannot run on shards with several owners: replies come in the order of their shard,
+    /// to one lane ([`Service::completes_by_shard`](crate::Service::completes_by_shard)).
     #[error(
-        "lanes own shards together, but their service has a client of a pool: give each lane a queue of its own"
+        "lanes own shards together, but packets of their service wait for a pool: give each lane a queue of its own"
     )]
     PoolClient,
     /// Two devices have one number. Packets of one would be taken for packets of the other.

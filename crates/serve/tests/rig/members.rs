@@ -13,6 +13,8 @@ pub(crate) const QUEUEING: [PoolQueueing; 4] = [
 ];
 /// Requests that are handled between two polls of the lanes at most.
 const MOST: u64 = 24;
+/// The same between polls of single lanes.
+const MOST_BETWEEN_POLLS: u64 = 6;
 
 /// Members of each lane.
 #[derive(Clone, Copy)]
@@ -63,7 +65,16 @@ impl Members {
 impl RunningMembers {
     /// Handles some requests, as the seed has it.
     pub(super) fn work(&mut self) {
-        let count = self.random() % MOST;
+        self.work_up_to(MOST);
+    }
+
+    /// As [`RunningMembers::work`], where lanes are polled one by one: a few at a time.
+    pub(super) fn work_between_polls(&mut self) {
+        self.work_up_to(MOST_BETWEEN_POLLS);
+    }
+
+    fn work_up_to(&mut self, most: u64) {
+        let count = self.random() % most;
         let choices: Vec<_> = (0..count).map(|_| self.random()).collect();
         match &mut self.crew {
             Crew::Stepped(step) if !self.pause => {

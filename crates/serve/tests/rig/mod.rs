@@ -17,7 +17,7 @@ use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{Lane, LaneSample, Migrator, Move, RuntimeConfig, Sharing};
+use rheostat_run::{Lane, LaneSample, Migrator, Move, PoolQueueing, RuntimeConfig, Sharing};
 use rheostat_serve::{
     Application, Handler, ListenerConfig, OutgoingConfig, ServeConfig, ServeControl, ServeError,
     TcpServer, TimesConfig,
@@ -139,8 +139,13 @@ pub(crate) fn stealing() -> Plan {
     Plan { apart: true, sharing: Some(Sharing::STEALING), ..Plan::default() }
 }
 
+/// Lanes that share connections, and members that handle the requests, as under `dispatcher-D:A+receive-cfcfs`.
+pub(crate) fn shared_dispatchers(sharing: Sharing, members: Members) -> Plan {
+    Plan { sharing: Some(sharing), members: Some(members), ..Plan::default() }
+}
+
 /// Tests with requests that are handled in the turn of their connection, with requests that are handled apart, with those that
-/// members of a pool handle, however they wait, and with lanes that share connections.
+/// members of a pool handle, however they wait, with lanes that share connections, and with both.
 pub(crate) fn each_way(test: impl Fn(&dyn Fn() -> Plan)) {
     test(&Plan::default);
     test(&|| Plan { apart: true, ..Plan::default() });
@@ -150,6 +155,13 @@ pub(crate) fn each_way(test: impl Fn(&dyn Fn() -> Plan)) {
     }
     test(&central);
     test(&stealing);
+    for (sharing, queueing) in [
+        (Sharing::CENTRAL, PoolQueueing::default()),
+        (Sharing::STEALING, PoolQueueing::Stealing { burst: 4 }),
+    ] {
+        let members = Members { queueing, ..Members::default() };
+        test(&|| shared_dispatchers(sharing, members));
+    }
 }
 
 impl Rig {
@@ -313,11 +325,14 @@ impl Rig {
         self.peers = peers;
     }
 
-    /// Polls lanes that share queues in an order by the seed, until each has found nothing twice.
+    /// Polls lanes that share queues in an order by the seed, until each has found nothing twice. Members work between polls.
     fn poll_in_turns(&mut self) {
         let (now, Some(turns)) = (self.now, &mut self.turns) else { return };
         let mut idle = vec![0; self.lanes.len()];
         while idle.iter().any(|polls| *polls < 2) {
+            if let Some(members) = &mut self.members {
+                members.work_between_polls();
+            }
             let lane = turns.next(idle.len());
             match self.lanes[lane].poll(now).packets {
                 0 => idle[lane] += 1,

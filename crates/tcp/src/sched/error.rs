@@ -2,13 +2,17 @@
 
 use thiserror::Error;
 
+use super::Queueing;
+use super::name::dispatcher_name;
+
 /// Why a name is no scheduler, or a scheduler does not fit a machine. Each text names a fix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchedulerError {
     /// The name does not parse.
     #[error(
         "`{0}` is not a scheduler: use inline-cfcfs, inline-dfcfs, inline-ws or dispatcher-D:A, D network workers and A \
-         application workers, as in dispatcher-2:6; -cfcfs, -dfcfs or -ws behind it is how requests reach the latter"
+         application workers, as in dispatcher-2:6; -cfcfs, -dfcfs or -ws behind it is how requests reach the latter, and \
+         +receive-cfcfs, +receive-dfcfs or +receive-ws behind that how packets reach the former"
     )]
     Unknown(String),
     /// There are no network workers, or no application workers.
@@ -45,6 +49,22 @@ pub enum SchedulerError {
         dispatchers: u16,
         /// Application workers, no multiple of the network workers.
         members: u16,
+    },
+    /// One network worker is to share received packets.
+    #[error(
+        "{} has one network worker, which has no other to share received packets with: use {}, or at least two network \
+         workers, as in {}",
+        dispatcher_name((1, *members), *queueing, *receiving),
+        dispatcher_name((1, *members), *queueing, Queueing::Dfcfs),
+        dispatcher_name((2, (members & !1).max(2)), *queueing, *receiving)
+    )]
+    OneReceiver {
+        /// Application workers.
+        members: u16,
+        /// How they share requests.
+        queueing: Queueing,
+        /// How network workers are to share packets.
+        receiving: Queueing,
     },
     /// There are fewer cores than workers.
     #[error("{name} has {workers} workers, but {cores} {}: use {fix}", if *cores == 1 { "core" } else { "cores" })]

@@ -81,31 +81,124 @@ impl Split {
     }
 }
 
-/// A scheduler's name: `inline-cfcfs`, `inline-dfcfs`, `inline-ws`, or `dispatcher-D:A` with `-cfcfs` (the default), `-dfcfs` or `-ws`.
+/// Network workers with their application workers, and the queueing model before either. The two models are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dispatcher {
+    split: Split,
+    receiving: Queueing,
+    queueing: Queueing,
+}
+
+impl Dispatcher {
+    /// Network workers that receive packets by dFCFS, and application workers that receive requests from them by this model.
+    pub fn new(split: Split, queueing: Queueing) -> Dispatcher {
+        Dispatcher { split, receiving: Queueing::Dfcfs, queueing }
+    }
+
+    /// The same with network workers that receive packets by this model.
+    ///
+    /// # Errors
+    /// [`SchedulerError::OneReceiver`] if there is one network worker, and the model is not dFCFS.
+    pub fn receiving_by(self, receiving: Queueing) -> Result<Dispatcher, SchedulerError> {
+        let Split { dispatchers, members } = self.split;
+        if dispatchers == 1 && receiving != Queueing::Dfcfs {
+            let queueing = self.queueing;
+            return Err(SchedulerError::OneReceiver { members, queueing, receiving });
+        }
+        Ok(Dispatcher { receiving, ..self })
+    }
+
+    /// The numbers of its workers.
+    pub fn split(self) -> Split {
+        self.split
+    }
+
+    /// How network workers share received packets.
+    pub fn receiving(self) -> Queueing {
+        self.receiving
+    }
+
+    /// How the application workers of a network worker share its requests.
+    pub fn queueing(self) -> Queueing {
+        self.queueing
+    }
+}
+
+impl fmt::Display for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Split { dispatchers, members } = self.split;
+        f.write_str(&dispatcher_name((dispatchers, members), self.queueing, self.receiving))
+    }
+}
+
+/// The name of a dispatcher with these numbers of workers, whether there is one or not.
+pub(super) fn dispatcher_name(
+    (dispatchers, members): (u16, u16),
+    queueing: Queueing,
+    receiving: Queueing,
+) -> String {
+    let mut name = format!("dispatcher-{dispatchers}:{members}");
+    if queueing != Queueing::Cfcfs {
+        name += "-";
+        name += queueing.name();
+    }
+    if receiving != Queueing::Dfcfs {
+        name += RECEIVE;
+        name += receiving.name();
+    }
+    name
+}
+
+/// What stands in a dispatcher's name before the model by which network workers receive.
+const RECEIVE: &str = "+receive-";
+
+/// A scheduler's name: `inline-cfcfs`, `inline-dfcfs`, `inline-ws`, or `dispatcher-D:A` with `-cfcfs` (the default), `-dfcfs` or `-ws`
+/// for the application workers, and behind that `+receive-cfcfs`, `+receive-dfcfs` (the default) or `+receive-ws` for the network
+/// workers.
 ///
-/// [`FromStr`] parses it, [`fmt::Display`] prints it. The default of a dispatcher is not printed.
+/// [`FromStr`] parses it, [`fmt::Display`] prints it. The defaults of a dispatcher are not printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchedulerName {
     /// Each worker does all stages.
     Inline(Queueing),
-    /// Network workers, and application workers that receive requests from them by the queueing model.
-    Dispatcher(Split, Queueing),
+    /// Network workers, and application workers that receive requests from them.
+    Dispatcher(Dispatcher),
 }
 
 impl SchedulerName {
-    /// All schedulers that use `cores` cores: the inline ones, then each split with each queueing model.
+    /// All schedulers that use `cores` cores and whose network workers have a receive queue each: the inline ones, then each split
+    /// with each queueing model.
     pub fn all(cores: u16) -> Vec<SchedulerName> {
         let inline = Queueing::ALL.into_iter().map(SchedulerName::Inline);
-        let of = |split| {
-            Queueing::ALL.into_iter().map(move |model| SchedulerName::Dispatcher(split, model))
-        };
-        inline.chain(Split::all(cores).flat_map(of)).collect()
+        let of = |split| Queueing::ALL.into_iter().map(move |model| Dispatcher::new(split, model));
+        let dispatchers = Split::all(cores).flat_map(of).map(SchedulerName::Dispatcher);
+        inline.chain(dispatchers).collect()
     }
 
     /// How the application stage's workers share what waits before it.
     pub fn queueing(self) -> Queueing {
         match self {
-            SchedulerName::Inline(queueing) | SchedulerName::Dispatcher(_, queueing) => queueing,
+            SchedulerName::Inline(queueing) => queueing,
+            SchedulerName::Dispatcher(dispatcher) => dispatcher.queueing,
+        }
+    }
+
+    /// How the workers that receive packets share them.
+    pub fn receiving(self) -> Queueing {
+        match self {
+            SchedulerName::Inline(queueing) => queueing,
+            SchedulerName::Dispatcher(dispatcher) => dispatcher.receiving,
+        }
+    }
+
+    /// The scheduler of the same kind whose workers receive by dFCFS, so that each has connections of its own.
+    pub fn with_own_queues(self) -> SchedulerName {
+        match self {
+            SchedulerName::Inline(_) => SchedulerName::Inline(Queueing::Dfcfs),
+            SchedulerName::Dispatcher(dispatcher) => {
+                let own = Dispatcher { receiving: Queueing::Dfcfs, ..dispatcher };
+                SchedulerName::Dispatcher(own)
+            }
         }
     }
 }
@@ -114,14 +207,7 @@ impl fmt::Display for SchedulerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SchedulerName::Inline(queueing) => f.pad(&format!("inline-{}", queueing.name())),
-            SchedulerName::Dispatcher(Split { dispatchers, members }, queueing) => {
-                let suffix = match queueing {
-                    Queueing::Cfcfs => "",
-                    Queueing::Dfcfs => "-dfcfs",
-                    Queueing::Ws => "-ws",
-                };
-                f.pad(&format!("dispatcher-{dispatchers}:{members}{suffix}"))
-            }
+            SchedulerName::Dispatcher(dispatcher) => f.pad(&dispatcher.to_string()),
         }
     }
 }
@@ -134,9 +220,13 @@ impl FromStr for SchedulerName {
         if let Some(queueing) = text.strip_prefix("inline-") {
             return Queueing::parse(queueing).map(SchedulerName::Inline).ok_or_else(unknown);
         }
-        let split = text.strip_prefix("dispatcher-").ok_or_else(unknown)?;
-        let (split, queueing) = match split.split_once('-') {
-            None => (split, Queueing::Cfcfs),
+        let rest = text.strip_prefix("dispatcher-").ok_or_else(unknown)?;
+        let (rest, receiving) = match rest.split_once(RECEIVE) {
+            None => (rest, Queueing::Dfcfs),
+            Some((rest, receiving)) => (rest, Queueing::parse(receiving).ok_or_else(unknown)?),
+        };
+        let (split, queueing) = match rest.split_once('-') {
+            None => (rest, Queueing::Cfcfs),
             Some((split, queueing)) => (split, Queueing::parse(queueing).ok_or_else(unknown)?),
         };
         let (dispatchers, members) = split.split_once(':').ok_or_else(unknown)?;
@@ -145,7 +235,8 @@ impl FromStr for SchedulerName {
             is_plain.then(|| text.parse::<u16>().ok()).flatten().ok_or_else(unknown)
         };
         let split = Split::new(number(dispatchers)?, number(members)?)?;
-        Ok(SchedulerName::Dispatcher(split, queueing))
+        let dispatcher = Dispatcher::new(split, queueing).receiving_by(receiving)?;
+        Ok(SchedulerName::Dispatcher(dispatcher))
     }
 }
 
@@ -154,6 +245,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn pairs() -> impl Iterator<Item = (Queueing, Queueing)> {
+        let with = |queueing| Queueing::ALL.into_iter().map(move |receiving| (queueing, receiving));
+        Queueing::ALL.into_iter().flat_map(with)
+    }
 
     fn names(cores: u16) -> Vec<String> {
         SchedulerName::all(cores).iter().map(ToString::to_string).collect()
@@ -178,6 +274,51 @@ mod tests {
     }
 
     #[test]
+    fn the_two_models_of_a_dispatcher_are_independent() {
+        let name: SchedulerName = "dispatcher-2:4-ws+receive-cfcfs".parse().unwrap();
+        assert_eq!((name.queueing(), name.receiving()), (Queueing::Ws, Queueing::Cfcfs));
+        assert_eq!(name.with_own_queues().to_string(), "dispatcher-2:4-ws");
+        let long: SchedulerName = "dispatcher-2:4-cfcfs+receive-dfcfs".parse().unwrap();
+        assert_eq!(
+            (long.to_string().as_str(), long.receiving()),
+            ("dispatcher-2:4", Queueing::Dfcfs)
+        );
+        for (queueing, receiving) in pairs() {
+            let text = format!("dispatcher-2:4-{}+receive-{}", queueing.name(), receiving.name());
+            let name: SchedulerName = text.parse().unwrap();
+            assert_eq!((name.queueing(), name.receiving()), (queueing, receiving));
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn one_network_worker_shares_its_queue_with_none() {
+        for (queueing, receiving) in pairs() {
+            let text = format!("dispatcher-1:7-{}+receive-{}", queueing.name(), receiving.name());
+            let parsed = text.parse::<SchedulerName>();
+            if receiving == Queueing::Dfcfs {
+                assert!(parsed.is_ok());
+                continue;
+            }
+            let error = SchedulerError::OneReceiver { members: 7, queueing, receiving };
+            assert_eq!(parsed, Err(error.clone()));
+            let text = error.to_string();
+            let fixes = text.split(' ').filter(|word| word.starts_with("dispatcher-"));
+            let fixes: Vec<_> = fixes.map(|word| word.trim_end_matches(',')).skip(1).collect();
+            assert_eq!(fixes.len(), 2, "{text}");
+            for fix in fixes {
+                assert_eq!(fix.parse().map(SchedulerName::queueing), Ok(queueing), "{text}");
+            }
+        }
+        let error = "dispatcher-1:7-ws+receive-cfcfs".parse::<SchedulerName>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "dispatcher-1:7-ws+receive-cfcfs has one network worker, which has no other to share received packets with: use \
+             dispatcher-1:7-ws, or at least two network workers, as in dispatcher-2:6-ws+receive-cfcfs"
+        );
+    }
+
+    #[test]
     fn what_is_no_scheduler_is_refused_with_a_fix() {
         for text in [
             "",
@@ -197,6 +338,15 @@ mod tests {
             "dispatcher--1:7",
             "dispatcher- 1:7",
             "inline-ws ",
+            "inline-dfcfs+receive-ws",
+            "dispatcher-2:4+receive",
+            "dispatcher-2:4+receive-",
+            "dispatcher-2:4+receive-fifo",
+            "dispatcher-2:4+receive-ws-ws",
+            "dispatcher-2:4+receive-ws+receive-ws",
+            "dispatcher-2:4-+receive-ws",
+            "dispatcher-+receive-ws",
+            "+receive-ws",
         ] {
             let error = text.parse::<SchedulerName>().unwrap_err();
             assert_eq!(error, SchedulerError::Unknown(text.to_owned()));
@@ -247,7 +397,7 @@ mod tests {
         #[test]
         fn no_text_is_a_panic(text in ".{0,40}", dispatchers in any::<u16>(), members in any::<u16>()) {
             let _ = text.parse::<SchedulerName>();
-            for queueing in ["", "-cfcfs", "-dfcfs", "-ws"] {
+            for queueing in ["", "-cfcfs", "-dfcfs", "-ws", "+receive-ws", "-ws+receive-cfcfs"] {
                 if let Err(error) = format!("dispatcher-{dispatchers}:{members}{queueing}").parse::<SchedulerName>() {
                     prop_assert!(!error.to_string().is_empty());
                 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Queueing, SchedulerError, SchedulerName, Split, Stage};
+use super::{Dispatcher, Queueing, SchedulerError, SchedulerName, Split, Stage};
 
 /// What a worker is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl Scheduler {
     pub fn on_cores(name: SchedulerName, cores: u16) -> Result<Scheduler, SchedulerError> {
         let workers = match name {
             SchedulerName::Inline(_) => u32::from(cores),
-            SchedulerName::Dispatcher(split, _) => {
+            SchedulerName::Dispatcher(dispatcher) => {
+                let split = dispatcher.split();
                 u32::from(split.dispatchers()) + u32::from(split.members())
             }
         };
@@ -87,10 +88,13 @@ impl Scheduler {
         }
         Some(match self.name {
             SchedulerName::Inline(_) => Role::Inline,
-            SchedulerName::Dispatcher(split, _) => match worker.checked_sub(split.dispatchers()) {
-                None => Role::Dispatcher { members: members_of(split, worker) },
-                Some(member) => Role::Member { dispatcher: member / split.members_each() },
-            },
+            SchedulerName::Dispatcher(dispatcher) => {
+                let split = dispatcher.split();
+                match worker.checked_sub(split.dispatchers()) {
+                    None => Role::Dispatcher { members: members_of(split, worker) },
+                    Some(member) => Role::Member { dispatcher: member / split.members_each() },
+                }
+            }
         })
     }
 
@@ -104,19 +108,26 @@ impl Scheduler {
         }
     }
 
-    /// How many receive queues each device has.
-    pub fn receive_queues(self) -> u16 {
+    /// Workers that receive packets, and do TCP: the first ones.
+    pub fn network_workers(self) -> u16 {
         match self.name {
-            SchedulerName::Inline(Queueing::Cfcfs) => 1,
             SchedulerName::Inline(_) => self.workers,
-            SchedulerName::Dispatcher(split, _) => split.dispatchers(),
+            SchedulerName::Dispatcher(dispatcher) => dispatcher.split().dispatchers(),
         }
     }
 
-    /// The workers that a receive queue is for; under `inline-ws`, idle workers take from it, too.
+    /// How many receive queues each device has.
+    pub fn receive_queues(self) -> u16 {
+        match self.name.receiving() {
+            Queueing::Cfcfs => 1,
+            Queueing::Dfcfs | Queueing::Ws => self.network_workers(),
+        }
+    }
+
+    /// The workers that a receive queue is for; where workers receive by WS, idle ones take from it, too.
     pub fn receivers(self, queue: u16) -> Range<u16> {
-        match self.name {
-            SchedulerName::Inline(Queueing::Cfcfs) if queue == 0 => 0..self.workers,
+        match self.name.receiving() {
+            Queueing::Cfcfs if queue == 0 => 0..self.network_workers(),
             _ if queue < self.receive_queues() => queue..queue + 1,
             _ => 0..0,
         }
@@ -124,7 +135,7 @@ impl Scheduler {
 
     /// Whether several workers take from a receive queue, so that it has a lock.
     pub fn shares_queues(self) -> bool {
-        matches!(self.name, SchedulerName::Inline(Queueing::Cfcfs | Queueing::Ws))
+        self.name.receiving() != Queueing::Dfcfs
     }
 
     /// Whether several workers do TCP for a connection, so that it has a lock.
@@ -145,15 +156,17 @@ fn fitting(name: SchedulerName, cores: u16) -> String {
             "a machine, or a set of cores, with at least 1 core".into()
         }
         SchedulerName::Inline(_) => format!("at most {cores} workers"),
-        SchedulerName::Dispatcher(split, queueing) => {
+        SchedulerName::Dispatcher(dispatcher) => {
             // As many members as the other cores have room for, in equal parts.
             let most = |dispatchers: u16| {
                 let members = cores.checked_sub(dispatchers)? / dispatchers * dispatchers;
                 Split::new(dispatchers, members).ok()
             };
-            match (1..=split.dispatchers()).rev().find_map(most) {
-                Some(split) => SchedulerName::Dispatcher(split, queueing).to_string(),
-                None => format!("inline-{}", queueing.name()),
+            let fits = (1..=dispatcher.split().dispatchers()).rev().find_map(most);
+            match fits.map(|split| Dispatcher::new(split, dispatcher.queueing())) {
+                // One network worker shares its queue with none.
+                Some(own) => own.receiving_by(dispatcher.receiving()).unwrap_or(own).to_string(),
+                None => format!("inline-{}", dispatcher.queueing().name()),
             }
         }
     }
@@ -182,12 +195,26 @@ mod tests {
     }
 
     #[test]
+    fn network_workers_share_receive_queues_as_inline_workers_do() {
+        let queues = |name| {
+            let scheduler = on(name, 8).unwrap();
+            (scheduler.receive_queues(), scheduler.receivers(0), scheduler.receivers(1))
+        };
+        assert_eq!(queues("dispatcher-2:6-ws+receive-cfcfs"), (1, 0..2, 0..0));
+        assert_eq!(queues("dispatcher-2:6+receive-ws"), (2, 0..1, 1..2));
+        assert_eq!(queues("dispatcher-2:6"), (2, 0..1, 1..2));
+        let role = on("dispatcher-2:6+receive-cfcfs", 8).unwrap().role(1);
+        assert_eq!(role, Some(Role::Dispatcher { members: 5..8 }), "members stay with theirs");
+    }
+
+    #[test]
     fn only_workers_that_share_connections_need_locks() {
         let shares = |name| on(name, 8).unwrap().shares_connections();
         assert!(shares("inline-cfcfs") && shares("inline-ws"));
         assert!(
             !shares("inline-dfcfs") && !shares("dispatcher-1:7") && !shares("dispatcher-1:7-ws")
         );
+        assert!(shares("dispatcher-2:6-ws+receive-cfcfs") && shares("dispatcher-2:6+receive-ws"));
         assert_eq!(on("inline-cfcfs", 8).unwrap().receivers(0), 0..8);
         assert_eq!(on("inline-ws", 8).unwrap().receivers(3), 3..4);
     }
@@ -203,6 +230,10 @@ mod tests {
             text("dispatcher-4:4-dfcfs", 2),
             "dispatcher-4:4-dfcfs has 8 workers, but 2 cores: use dispatcher-1:1-dfcfs"
         );
+        let shared = text("dispatcher-4:4-ws+receive-cfcfs", 7);
+        assert!(shared.ends_with(": use dispatcher-3:3-ws+receive-cfcfs"), "{shared}");
+        let one = text("dispatcher-2:2+receive-ws", 3);
+        assert!(one.ends_with(": use dispatcher-1:2"), "{one}");
         assert!(text("dispatcher-1:1-ws", 1).ends_with("but 1 core: use inline-ws"));
         assert_eq!(text("inline-ws", 0), "inline-ws with 0 workers: give it at least 1");
         let error = Scheduler::with_workers("inline-ws".parse().unwrap(), 3, 2).unwrap_err();
@@ -216,7 +247,17 @@ mod tests {
     proptest! {
         #[test]
         fn every_stage_has_a_worker_and_members_one_dispatcher(cores in 1_u16..130) {
-            for name in SchedulerName::all(cores) {
+            let sharing = |name| match name {
+                SchedulerName::Dispatcher(dispatcher) => [Queueing::Cfcfs, Queueing::Ws]
+                    .map(|model| dispatcher.receiving_by(model).map(SchedulerName::Dispatcher))
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                SchedulerName::Inline(_) => Vec::new(),
+            };
+            let all = SchedulerName::all(cores);
+            let others: Vec<_> = all.iter().copied().flat_map(sharing).collect();
+            for name in all.into_iter().chain(others) {
                 let scheduler = Scheduler::on_cores(name, cores).unwrap();
                 prop_assert_eq!(scheduler.workers(), cores);
                 for stage in Stage::ALL {
@@ -254,7 +295,10 @@ mod tests {
 
         #[test]
         fn what_an_error_names_instead_fits(d in 1_u16..20, each in 1_u16..20, cores in 2_u16..100) {
-            let name = SchedulerName::Dispatcher(Split::new(d, d * each).unwrap(), Queueing::Ws);
+            let split = Split::new(d, d * each).unwrap();
+            let dispatcher = Dispatcher::new(split, Queueing::Ws);
+            let shared = dispatcher.receiving_by(Queueing::Cfcfs).unwrap_or(dispatcher);
+            let name = SchedulerName::Dispatcher(shared);
             match Scheduler::on_cores(name, cores) {
                 Ok(_) => prop_assert!(d + d * each <= cores),
                 Err(SchedulerError::TooFewCores { fix, .. }) => {

@@ -109,9 +109,9 @@ fn reason(best: &SchedRow, rows: &[SchedRow], bench: &SchedBench<'_>) -> String 
         Ok(SchedulerName::Inline(Queueing::Ws)) => {
             "idle workers take what waits for others, and most locks are taken by the worker that held them last".to_owned()
         }
-        Ok(SchedulerName::Dispatcher(split, _)) => format!(
+        Ok(SchedulerName::Dispatcher(dispatcher)) => format!(
             "{} of {} cores run TCP, which the load leaves time for, and the others the application alone",
-            split.dispatchers(),
+            dispatcher.split().dispatchers(),
             bench.cores
         ),
         Err(_) => String::new(),

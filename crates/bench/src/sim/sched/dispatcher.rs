@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use rheostat_tcp::sched::{
-    Outstanding, Queueing, Split, choose_theft, least_loaded_member, member_of_connection,
-    members_to_wake,
+    Dispatcher as Kind, Outstanding, Queueing, choose_theft, least_loaded_member,
+    member_of_connection, members_to_wake,
 };
 
 use super::events::Next;
 use super::lock::Lock;
+use super::receivers::{Found, Receivers};
 use super::source::Arrival;
 use super::system::{System, SystemState, hash_of};
 use super::trial::Setting;
@@ -16,17 +17,31 @@ use super::trial::Setting;
 /// A network worker.
 #[derive(Debug, Default)]
 struct Dispatcher {
-    /// Packets that wait.
-    received: VecDeque<u32>,
     /// Requests that wait for a member.
     central: VecDeque<u32>,
     /// Replies: when they can be seen, the member, the request.
     replies: VecDeque<(u64, usize, u32)>,
     /// Requests that are given at the end of the present work.
     giving: VecDeque<(usize, u32)>,
-    is_idle: bool,
+    activity: Activity,
     /// Members that look for something to steal.
     looking: u32,
+}
+
+/// What a network worker does until it is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Activity {
+    /// It looks at queues that are empty.
+    #[default]
+    Idle,
+    /// TCP in or out, and hand-offs; or nothing, until a reply can be seen.
+    Work,
+    /// It looks for a queue to steal packets from.
+    Look,
+    /// It takes packets from a queue, under the queue's lock.
+    Take,
+    /// It waits until the ticket of its packet is due.
+    Wait,
 }
 
 /// An application worker.
@@ -53,6 +68,7 @@ enum Step {
 #[derive(Debug)]
 pub(super) struct Dispatchers {
     state: SystemState,
+    receivers: Receivers,
     queueing: Queueing,
     dispatchers: Vec<Dispatcher>,
     members: Vec<Member>,
@@ -68,14 +84,15 @@ pub(super) struct Dispatchers {
 }
 
 impl Dispatchers {
-    pub(super) fn new(setting: &Setting<'_>, split: Split, queueing: Queueing) -> Dispatchers {
+    pub(super) fn new(setting: &Setting<'_>, kind: Kind) -> Dispatchers {
+        let split = kind.split();
         let members = usize::from(split.members());
-        let idle = || Dispatcher { is_idle: true, ..Dispatcher::default() };
         let member = || Member { inbox: VecDeque::new(), lock: Lock::new(), step: Step::Idle };
         Dispatchers {
             state: SystemState::new(setting),
-            queueing,
-            dispatchers: (0..split.dispatchers()).map(|_| idle()).collect(),
+            receivers: Receivers::new(setting),
+            queueing: kind.queueing(),
+            dispatchers: (0..split.dispatchers()).map(|_| Dispatcher::default()).collect(),
             members: (0..members).map(|_| member()).collect(),
             each: usize::from(split.members_each()),
             held: vec![0; members],
@@ -123,8 +140,8 @@ impl Dispatchers {
 
     /// A dispatcher does the next thing there is to do at `now`: replies first, so that members get work again.
     fn dispatch(&mut self, dispatcher: usize, now: u64) {
+        self.set_activity(dispatcher, Activity::Work);
         let own = &mut self.dispatchers[dispatcher];
-        own.is_idle = false;
         let visible = own.replies.front().map(|(visible, ..)| *visible);
         if visible.is_some_and(|visible| visible <= now) {
             let Some((_, member, number)) = own.replies.pop_front() else { return };
@@ -145,20 +162,76 @@ impl Dispatchers {
                 }
             }
             self.state.events.set(dispatcher, end);
-        } else if let Some(number) = own.received.pop_front() {
-            let mut cost = self.state.costs.tcp_in();
-            match self.member_for(dispatcher, number) {
-                Some(member) => cost += self.plan_giving(dispatcher, member, number),
-                None => self.dispatchers[dispatcher].central.push_back(number),
-            }
-            let end = self.state.stalls.end(dispatcher, now, cost);
-            self.state.events.set(dispatcher, end);
         } else {
-            own.is_idle = true;
-            if let Some(visible) = visible {
-                self.state.events.set(dispatcher, visible);
+            let found = self.receivers.next(&mut self.state, dispatcher, now);
+            self.begin_with(dispatcher, found, now);
+        }
+    }
+
+    /// A dispatcher that has no reply to take goes on with what it has found in receive queues.
+    fn begin_with(&mut self, dispatcher: usize, found: Found, now: u64) {
+        match found {
+            Found::Request(number) => self.enter(dispatcher, number, now),
+            Found::Taking(end) => self.go_on_until(dispatcher, Activity::Take, end),
+            Found::Looking(end) => self.go_on_until(dispatcher, Activity::Look, end),
+            Found::Nothing => {
+                self.set_activity(dispatcher, Activity::Idle);
+                if let Some((visible, ..)) = self.dispatchers[dispatcher].replies.front() {
+                    self.state.events.set(dispatcher, now.max(*visible));
+                }
+                self.state.rest(dispatcher, now);
             }
-            self.state.rest(dispatcher, now);
+        }
+    }
+
+    fn set_activity(&mut self, dispatcher: usize, activity: Activity) {
+        self.dispatchers[dispatcher].activity = activity;
+        self.receivers.set_idle(dispatcher, activity == Activity::Idle);
+    }
+
+    fn go_on_until(&mut self, dispatcher: usize, activity: Activity, end: u64) {
+        self.set_activity(dispatcher, activity);
+        self.state.events.set(dispatcher, end);
+    }
+
+    /// A dispatcher enters TCP in with a request if its ticket is due, and waits otherwise.
+    fn enter(&mut self, dispatcher: usize, number: u32, now: u64) {
+        if !self.receivers.admits(&mut self.state, dispatcher, number) {
+            return self.set_activity(dispatcher, Activity::Wait);
+        }
+        self.receive(dispatcher, number, now);
+        while let Some((waiting, other)) = self.receivers.next_due(&mut self.state, number) {
+            self.receive(waiting, other, now);
+        }
+    }
+
+    /// A dispatcher does TCP in for a request, and gives it to a member or keeps it.
+    fn receive(&mut self, dispatcher: usize, number: u32, now: u64) {
+        let mut end = self.state.receive(dispatcher, number, now);
+        match self.member_for(dispatcher, number) {
+            Some(member) => {
+                let cost = self.plan_giving(dispatcher, member, number);
+                end = self.state.stalls.end(dispatcher, end, cost);
+            }
+            None => self.dispatchers[dispatcher].central.push_back(number),
+        }
+        self.go_on_until(dispatcher, Activity::Work, end);
+    }
+
+    /// A dispatcher that is idle begins at `at`.
+    fn begin_at(&mut self, dispatcher: usize, at: u64, now: u64) {
+        match at <= now {
+            true => self.dispatch(dispatcher, now),
+            false => self.go_on_until(dispatcher, Activity::Work, at),
+        }
+    }
+
+    /// As many idle dispatchers look for packets to steal as packets wait.
+    fn rouse_thieves(&mut self, now: u64) {
+        while let Some(dispatcher) = self.receivers.thief() {
+            let start = self.state.rouse(dispatcher, now);
+            let found = self.receivers.look(&mut self.state, start);
+            self.begin_with(dispatcher, found, start);
         }
     }
 
@@ -306,7 +379,7 @@ impl Dispatchers {
                 let own = &mut self.dispatchers[dispatcher];
                 let is_first = own.replies.is_empty();
                 own.replies.push_back((visible, member, number));
-                if own.is_idle && is_first {
+                if own.activity == Activity::Idle && is_first {
                     let at = self.state.rouse(dispatcher, visible);
                     if at <= now {
                         self.dispatch(dispatcher, now);
@@ -323,23 +396,27 @@ impl Dispatchers {
 impl System for Dispatchers {
     fn arrive(&mut self, arrival: &Arrival) {
         let number = self.state.requests.insert(arrival);
-        let hash = hash_of(arrival.connection, self.connections);
-        let dispatcher = usize::from(member_of_connection(hash, self.dispatchers.len() as u16));
-        self.dispatchers[dispatcher].received.push_back(number);
-        if self.dispatchers[dispatcher].is_idle {
-            let at = self.state.rouse(dispatcher, arrival.at);
-            if at <= arrival.at {
-                self.dispatch(dispatcher, at);
-            } else {
-                self.dispatchers[dispatcher].is_idle = false;
-                self.state.events.set(dispatcher, at);
+        match self.receivers.arrive(number, arrival.connection) {
+            Some(dispatcher) => {
+                let at = self.state.rouse(dispatcher, arrival.at);
+                self.begin_at(dispatcher, at, arrival.at);
             }
+            None => self.rouse_thieves(arrival.at),
         }
     }
 
     fn advance(&mut self, next: Next) {
         let (now, worker) = (next.time(), self.state.events.take(next));
         match worker.checked_sub(self.dispatchers.len()) {
+            None if self.dispatchers[worker].activity == Activity::Look => {
+                let found = self.receivers.end_look(&mut self.state, worker, now);
+                match found {
+                    // A reply may have come meanwhile.
+                    Found::Nothing => self.dispatch(worker, now),
+                    found => self.begin_with(worker, found, now),
+                }
+                self.rouse_thieves(now);
+            }
             None => {
                 self.deliver(worker, now);
                 self.dispatch(worker, now);

@@ -70,13 +70,11 @@ impl SystemState {
         if idle > self.spin { now + self.costs.wake() } else { now }
     }
 
-    /// A worker does TCP in for a request and then the application, from `now` on or as soon as it has the connection's lock. Returns
-    /// when the application is done.
-    pub(super) fn receive_and_work(&mut self, worker: usize, number: u32, now: u64) -> u64 {
+    /// A worker does TCP in for a request, from `now` on or as soon as it has the connection's lock. Returns when that is done.
+    pub(super) fn receive(&mut self, worker: usize, number: u32, now: u64) -> u64 {
         let mut work = self.costs.tcp_in();
-        let service = self.requests.get(number).service;
         if !self.shares_connections {
-            return self.stalls.end(worker, now, work + service);
+            return self.stalls.end(worker, now, work);
         }
         let connection = self.requests.connection_of(number);
         if connection.lock.holder() != worker {
@@ -88,7 +86,7 @@ impl SystemState {
         let cost = self.connection_lock(got);
         let end = self.stalls.end(worker, start, cost + work);
         self.requests.connection_of(number).lock.give_back(end);
-        self.stalls.end(worker, end, service)
+        end
     }
 
     /// The application is done with a request at `now`: the worker sends its reply, and those that waited for it. Returns when the

@@ -40,7 +40,7 @@ impl Setting<'_> {
     pub(super) fn connections(&self) -> u32 {
         let workers = match self.scheduler.name() {
             SchedulerName::Inline(_) => self.scheduler.workers(),
-            SchedulerName::Dispatcher(split, _) => split.members(),
+            SchedulerName::Dispatcher(dispatcher) => dispatcher.split().members(),
         };
         self.connections_each.max(1).saturating_mul(workers.into())
     }
@@ -52,8 +52,8 @@ impl Setting<'_> {
             SchedulerName::Inline(_) => {
                 f64::from(self.scheduler.workers()) / (service + network) * 1e9
             }
-            SchedulerName::Dispatcher(split, _) => {
-                let costs = self.costs;
+            SchedulerName::Dispatcher(dispatcher) => {
+                let (split, costs) = (dispatcher.split(), self.costs);
                 let (give, take) = match self.outstanding {
                     Outstanding::ONE => (&costs.handoff_give_k1_ns, &costs.handoff_take_k1_ns),
                     _ => (&costs.handoff_give_k2_ns, &costs.handoff_take_k2_ns),
@@ -71,9 +71,9 @@ impl Setting<'_> {
     pub(super) fn run(&self, precision: &Precision) -> Estimate {
         match self.scheduler.name() {
             _ if self.shares => self.run_on(Sharing::new(self), precision),
-            SchedulerName::Inline(queueing) => self.run_on(Inline::new(self, queueing), precision),
-            SchedulerName::Dispatcher(split, queueing) => {
-                self.run_on(Dispatchers::new(self, split, queueing), precision)
+            SchedulerName::Inline(_) => self.run_on(Inline::new(self), precision),
+            SchedulerName::Dispatcher(dispatcher) => {
+                self.run_on(Dispatchers::new(self, dispatcher), precision)
             }
         }
     }

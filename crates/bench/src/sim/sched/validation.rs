@@ -134,7 +134,7 @@ fn thieves_at_no_cost_are_one_queue() {
 }
 
 #[test]
-fn a_dispatcher_waits_as_one_server_with_constant_service() {
+fn network_workers_wait_as_servers_of_the_queueing_model_before_them() {
     // 2 us of TCP for each request, and members that are never all busy.
     let thesis = RequestCosts::thesis();
     let costs = RequestCosts {
@@ -142,13 +142,25 @@ fn a_dispatcher_waits_as_one_server_with_constant_service() {
         tcp_out_ns: Cost::Constant(0.0),
         handoff_give_k1_ns: Cost::Constant(0.0),
         handoff_take_k1_ns: Cost::Constant(0.0),
-        ..thesis
+        ..thesis.with_lock(0.0)
     };
-    let setting = at_load(setting("dispatcher-1:31", 32, &costs, "constant-1us"), 0.8);
-    // Taking a reply takes no time, but it waits for the end of the packet before.
-    let least = 2_000.0 * (1.0 + pollaczek_khinchine(0.8, 1.0));
-    let (wait, margin) = mean(&simulate(&setting).waits);
-    assert!(wait - margin > least && wait + margin < least + 2_000.0, "{wait} ± {margin}, {least}");
+    let one = pollaczek_khinchine(0.8, 1.0);
+    let two = deterministic_wait(2, 0.8).unwrap();
+    for (name, exact) in [
+        ("dispatcher-1:31", one),
+        ("dispatcher-2:30", one),
+        ("dispatcher-2:30+receive-cfcfs", two),
+        ("dispatcher-2:30-dfcfs+receive-cfcfs", two),
+        ("dispatcher-2:30+receive-ws", two),
+    ] {
+        let setting = at_load(setting(name, 32, &costs, "constant-1us"), 0.8);
+        // Taking a reply takes no time, but it waits for the end of the packet before.
+        let least = 2_000.0 * (1.0 + exact);
+        let (wait, margin) = mean(&simulate(&setting).waits);
+        let most = least + 2_000.0;
+        println!("{name}: {wait:.0} ± {margin:.0} ns, from {least:.0} to {most:.0}");
+        assert!(wait - margin > least && wait + margin < most, "{name}: {wait} ± {margin}");
+    }
 }
 
 #[test]
@@ -231,7 +243,7 @@ fn a_locked_queue_and_replies_in_order_are_those_of_a_direct_recursion() {
         let setting = Setting { connections_each: each, rate: 0.75 * base.bound(), ..base };
         let requests = 100_000;
         let (mut system, mut source) = (
-            Inline::new(&setting, Queueing::Cfcfs),
+            Inline::new(&setting),
             Source::new(setting.workload, setting.rate, setting.connections(), setting.seed),
         );
         run(&mut system, &mut source, requests);
@@ -264,6 +276,30 @@ fn a_central_queue_ends_where_its_lock_is_always_held() {
     let cfcfs = setting("inline-cfcfs", 16, &costs, "constant-1us");
     let capacity = Setting { connections_each: 64, ..cfcfs }.capacity();
     assert!((capacity / 1e6 - 1.0).abs() < 0.01, "{capacity}");
+    // So do network workers of a central queue, which could do 2,280 krps.
+    let dispatchers = setting("dispatcher-8:8+receive-cfcfs", 16, &costs, "constant-1us");
+    let capacity = Setting { connections_each: 64, ..dispatchers }.capacity();
+    assert!((capacity / 1e6 - 1.0).abs() < 0.01, "{capacity}");
+}
+
+#[test]
+fn each_pair_of_models_answers_all_requests_of_few_connections_though_workers_pause() {
+    let costs = RequestCosts::thesis().with_lock(100.0);
+    let noise = Noise::of_gaps(&vec![100_000; 100], 1_000_000_000, 0);
+    for split in ["2:6", "4:4"] {
+        for queueing in Queueing::ALL {
+            for receiving in Queueing::ALL {
+                let (queueing, receiving) = (queueing.name(), receiving.name());
+                let name = format!("dispatcher-{split}-{queueing}+receive-{receiving}");
+                // Four connections and bursts of four: workers wait for each other most of the time.
+                let base = at_load(setting(&name, 8, &costs, "bimodal-1"), 0.2);
+                let setting =
+                    Setting { connections_each: 1, noise: Some(&noise), burst: 4, ..base };
+                let throughput = simulate(&setting).throughput;
+                assert!((throughput / setting.rate - 1.0).abs() < 0.02, "{name}: {throughput}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! Timed: threads.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use rheostat_base::Time;
+use rheostat_base::{ShardId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::BURST;
 
+use super::Visit;
 use super::fixture::{LANES, NOW, Turns};
-use crate::crew::Crew;
+use crate::crew::{Crew, LaneNotifier};
 use crate::lane::migration::fixture::Ordered;
 use crate::lane::{Batch, Output};
+use crate::pool::AnyPoolClient;
 use crate::service::Service;
-use crate::shard_set::ShardSet;
+use crate::shard_set::{Entry, ShardSet};
 
 /// Puts off a piece of work for each packet, which it expects to take long or not.
 struct PutOff {
@@ -123,4 +128,115 @@ fn lanes_on_threads_keep_flows_in_order() {
         });
         assert_eq!(turns.finish(), [], "{sharing:?}");
     }
+}
+
+/// What became of an outcome of a pool: it entered its shard, or was given up.
+type Ends = Arc<Mutex<Vec<(u16, bool)>>>;
+
+/// Has outcomes of a pool, each for a shard.
+struct Pooled {
+    outcomes: VecDeque<ShardId>,
+    ends: Ends,
+}
+
+impl Pooled {
+    fn end(&mut self, enters: bool) {
+        if let Some(id) = self.outcomes.pop_front() {
+            self.ends.lock().unwrap().push((id.0, enters));
+        }
+    }
+}
+
+impl AnyPoolClient for Pooled {
+    fn collect(&mut self) -> usize {
+        self.outcomes.len()
+    }
+
+    fn ring(&mut self) {}
+
+    fn packets(&self) -> usize {
+        0
+    }
+
+    fn outstanding(&self, _: ShardId) -> usize {
+        0
+    }
+
+    fn has_replies(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
+    fn wake_by(&mut self, _: LaneNotifier) {}
+}
+
+impl Service for Pooled {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        Ordered.process(batch, shards, out);
+    }
+
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        Some(self)
+    }
+
+    fn completes_by_shard(&self) -> bool {
+        true
+    }
+
+    fn unsettled(&self) -> Option<ShardId> {
+        self.outcomes.front().copied()
+    }
+
+    fn complete(&mut self, shards: &mut ShardSet, _: &mut Output, _: Time) {
+        while self.outcomes.front().is_some_and(|id| shards.get(*id).is_some()) {
+            self.end(true);
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.end(false);
+    }
+}
+
+/// Lanes whose first has outcomes for these shards.
+fn pooled(outcomes: &[u16]) -> (Turns, Ends) {
+    let ends = Ends::default();
+    let turns = Turns::running(Sharing::CENTRAL, [0; LANES], |lane| {
+        let own = if lane.0 == 0 { outcomes } else { &[] };
+        let outcomes = own.iter().copied().map(ShardId).collect();
+        Box::new(Pooled { outcomes, ends: ends.clone() })
+    });
+    (turns, ends)
+}
+
+#[test]
+fn what_a_pool_has_done_waits_for_its_shard_and_keeps_its_order() {
+    let (mut turns, ends) = pooled(&[0, 1, 1, 2]);
+    assert_eq!(turns.lanes[1].shards.enter(ShardId(1)), Entry::Entered);
+    assert_eq!(turns.lanes[0].poll(NOW).packets, 1);
+    assert_eq!(*ends.lock().unwrap(), [(0, true)], "another lane has the next shard");
+    assert!(!turns.lanes[0].is_quiet(), "so the lane does not sleep");
+    turns.lanes[1].shards.leave();
+    assert_eq!(turns.lanes[0].poll(NOW).packets, 2, "one visit for two outcomes of a shard");
+    assert_eq!(*ends.lock().unwrap(), [(0, true), (1, true), (1, true), (2, true)]);
+    assert!(turns.lanes[0].is_quiet());
+    // The shards were given back.
+    for id in (0..3).map(ShardId) {
+        assert_eq!(turns.lanes[2].shards.enter(id), Entry::Entered);
+    }
+    turns.lanes[2].shards.leave();
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn what_a_pool_has_done_for_a_shard_that_a_lane_panicked_with_is_given_up() {
+    let (mut turns, ends) = pooled(&[0, 1, 0]);
+    let panicking = &mut turns.lanes[1];
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        assert_eq!(panicking.shards.enter(ShardId(0)), Entry::Entered);
+        let _shards = Visit(&mut panicking.shards);
+        panic!("while it has the shard");
+    }));
+    assert!(panicked.is_err());
+    turns.lanes[0].poll(NOW);
+    assert_eq!(*ends.lock().unwrap(), [(0, false), (1, true), (0, false)]);
 }
