@@ -26,8 +26,8 @@ INLINE = ("inline-cfcfs", "inline-ws")
 
 #: What is played under several schedulers: the scenario, the schedulers, and the grounds.
 SCHEDULED = {
-    "files": (sharing.files, INLINE, ("af_packet", "af_xdp")),
-    "pipelines": (sharing.pipelines, INLINE, ("af_xdp",)),
+    "files": (sharing.files, (*INLINE, "dispatcher-2:2-ws+receive-ws"), ("af_packet", "af_xdp")),
+    "pipelines": (sharing.pipelines, (*INLINE, "dispatcher-2:2+receive-cfcfs"), ("af_xdp",)),
     "crowds": (crowded.crowds, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
     "absent clients": (crowded.absences, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
 }

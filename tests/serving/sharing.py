@@ -61,7 +61,8 @@ def pipelines(serving: Serving, scheduler: str) -> None:
 def start(serving: Serving, scheduler: str, service: str = "http") -> None:
     """Starts the service. The client's kernel then sends nothing again because an acknowledgement is late: the machine may be busy,
     and the wire loses nothing. What it would send again is what it was told to be missing."""
-    serving.start("--lanes", "2", "--scheduler", scheduler, service=service)
+    shared = ["--share-cores"] if scheduler.startswith("dispatcher-") else []
+    serving.start("--lanes", "2", "--scheduler", scheduler, *shared, service=service)
     client = serving.cable.client
     client.sysctl([("net.ipv4.tcp_early_retrans", 0)])
     for version in (4, 6):
@@ -69,7 +70,8 @@ def start(serving: Serving, scheduler: str, service: str = "http") -> None:
 
 
 def check_order(serving: Serving, summary: dict[str, object]) -> None:
-    """Neither end has missed a segment, and none came to the client before an earlier one."""
+    """Each request has its reply; neither end has missed a segment, and none came to the client before an earlier one."""
+    assert summary["unanswered"] == 0, summary
     lost = {reason: count for reason, count in summary["dropped"].items() if reason in LOST}
     if lost.get("transmit_refused") == ANNOUNCEMENTS:
         del lost["transmit_refused"]
