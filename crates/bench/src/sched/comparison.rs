@@ -46,7 +46,8 @@ pub struct Simulated {
 }
 
 impl Comparison {
-    /// Simulates what `row` measured, at the same rate. The clients' work at the row's load is part of TCP in, where most of it is done.
+    /// Simulates what `row` measured, at the same rate. The clients' work is part of TCP in, where most of it is done: for the capacity what
+    /// it was at the capacity, for latencies what it was at the row's load. Service times are scaled to what the application really took.
     /// `None` for a workload that is not simulated, and at a rate that the simulation does not reach.
     pub(super) fn simulate(
         &self,
@@ -55,8 +56,12 @@ impl Comparison {
         workload: &RigWorkload,
     ) -> Result<Option<Simulated>, SchedError> {
         let Some(workload) = workload.simulated() else { return Ok(None) };
-        let tcp_in_ns = self.costs.tcp_in_ns.plus(row.client_ns[1]);
-        let costs = RequestCosts { tcp_in_ns, ..self.costs.clone() };
+        let workload = workload.scaled(row.service_ns / workload.mean_ns());
+        let with_clients = |ns: f64| RequestCosts {
+            tcp_in_ns: self.costs.tcp_in_ns.plus(ns),
+            ..self.costs.clone()
+        };
+        let [costs, costs_at_capacity] = [row.client_ns[1], row.client_ns[0]].map(with_clients);
         let bench = SchedBench::new(row.workers, &costs);
         let bench = SchedBench {
             schedulers: vec![scheduler.name()],
@@ -67,24 +72,30 @@ impl Comparison {
             threads: 2,
             ..bench
         };
+        let full = SchedBench { costs: &costs_at_capacity, ..bench.clone() };
+        let full = full.run_without_crossover()?;
         let quiet = bench.run_without_crossover()?;
         let paused = SchedBench { noise: Some(&self.noise), ..bench }.run_without_crossover()?;
-        let (Some(quiet), Some(paused)) = (quiet.first(), paused.first()) else { return Ok(None) };
-        Ok((!quiet.saturated && !paused.saturated).then(|| Simulated::of(row, quiet, paused)))
+        let (Some(full), Some(quiet), Some(paused)) = (full.first(), quiet.first(), paused.first())
+        else {
+            return Ok(None);
+        };
+        let is_reached = !quiet.saturated && !paused.saturated;
+        Ok(is_reached.then(|| Simulated::of(row, full.capacity, quiet, paused)))
     }
 }
 
 impl Simulated {
-    fn of(row: &SchedBenchRow, quiet: &SchedRow, paused: &SchedRow) -> Simulated {
+    fn of(row: &SchedBenchRow, capacity: f64, quiet: &SchedRow, paused: &SchedRow) -> Simulated {
         let ratio = |measured: Option<f64>, simulated: f64| {
             measured.map(|time| to_thousandths(time / simulated))
         };
         Simulated {
-            capacity: quiet.capacity,
+            capacity,
             p50_us: paused.p50_us,
             p99_us: paused.p99_us,
             p99_quiet_us: quiet.p99_us,
-            capacity_ratio: to_thousandths(row.capacity / quiet.capacity),
+            capacity_ratio: to_thousandths(row.capacity / capacity),
             p50_ratio: ratio(row.p50_us, paused.p50_us),
             p99_ratio: ratio(row.p99_us, paused.p99_us),
         }

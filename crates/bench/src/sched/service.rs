@@ -110,8 +110,9 @@ impl RunningService {
         let network = Network::new(vec![interface], &[], policy).expect("one interface");
         let network = Arc::new(network);
         let listener = ListenerConfig { idle_timeout: None, ..ListenerConfig::new(PORT) };
-        let limits =
-            ServeConfig { connections: 2 * connections as usize + 1_024, ..ServeConfig::default() };
+        // Clients acknowledge that a connection is open with their first request, or after some time.
+        let most = 2 * connections as usize + 1_024;
+        let limits = ServeConfig { connections: most, half_open: most, ..ServeConfig::default() };
         let mut server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])?;
         if is_timed {
             let times = TimesConfig::new(Arc::new(clock.clone()));
@@ -184,6 +185,11 @@ impl RunningService {
     /// Where the time of its requests went, if it is timed.
     pub(super) fn request_times(&self) -> Option<RequestTimes> {
         self.control.request_times()
+    }
+
+    /// Nanoseconds in which lanes had something to do so far.
+    pub(super) fn busy_ns(&self) -> u64 {
+        self.runtime.view().sample().lanes.iter().map(|lane| lane.busy_ns).sum()
     }
 
     /// Nanoseconds of so many ticks.

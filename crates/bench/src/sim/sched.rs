@@ -16,6 +16,7 @@ mod events;
 mod inline;
 mod lock;
 mod meter;
+mod polls;
 mod receivers;
 mod requests;
 mod row;

@@ -196,9 +196,12 @@ fn measure_costs(path: &Path) -> Result<ExitCode, Failure> {
         ("packet delivery and TCP in", &costs.tcp_in_ns),
         ("parsing", &costs.parse_ns),
         ("TCP out", &costs.tcp_out_ns),
-        ("flush, and the rest of a poll", &costs.flush_ns),
-        ("giving a request to a member, or taking its reply", &costs.handoff_give_k2_ns),
+        ("a poll, beside its requests", &costs.flush_ns),
+        ("giving a request to a member, or taking its reply, k = 1", &costs.handoff_give_k1_ns),
+        ("the same, k = 2", &costs.handoff_give_k2_ns),
         ("until the other side sees it", &costs.handoff_latency_ns),
+        ("shared queues, beside locks", &costs.sharing_ns),
+        ("a connection that comes from another worker", &costs.connection_move_ns),
         ("a worker woken", &costs.wake_ns),
     ] {
         out!("{what}: {:.0} ns", cost.mean_ns());

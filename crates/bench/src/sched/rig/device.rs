@@ -76,9 +76,9 @@ impl Clients {
         self.all.queues.iter().for_each(|queue| *lock(&queue.stages) = Vec::with_capacity(room));
     }
 
-    /// Takes what was recorded of stages.
-    pub(crate) fn take_stages(&self) -> Vec<Stages> {
-        self.all.queues.iter().flat_map(|queue| std::mem::take(&mut *lock(&queue.stages))).collect()
+    /// Takes what was recorded of stages, by transmit queue: in the order in which its lane sent.
+    pub(crate) fn take_stages(&self) -> Vec<Vec<Stages>> {
+        self.all.queues.iter().map(|queue| std::mem::take(&mut *lock(&queue.stages))).collect()
     }
 
     /// Requests under way.

@@ -68,7 +68,8 @@ impl Cost {
         }
     }
 
-    fn times(&self, factor: f64) -> Cost {
+    /// So many times as much each time.
+    pub(crate) fn times(&self, factor: f64) -> Cost {
         match self {
             Cost::Constant(ns) => Cost::Constant(ns * factor),
             Cost::Measured(distribution) => {
@@ -127,10 +128,14 @@ pub struct RequestCosts {
     pub connection_lock_other_ns: Cost,
     /// What TCP in takes longer on another worker than the connection's last: its state is in another cache.
     pub connection_move_ns: Cost,
+    /// What a request costs more where workers share queues and connections, beside locks and moves: its reply has a turn of its own.
+    pub sharing_ns: Cost,
     /// Finding the queue to steal from.
     pub steal_ns: Cost,
-    /// Handing a reply to the device.
+    /// What a poll costs beside its requests: handing replies to the device, and what is done once in each poll.
     pub flush_ns: Cost,
+    /// How many requests share a poll at most. Where each connection has one worker, their replies leave at its end.
+    pub poll_burst: u32,
 }
 
 /// Why there are no costs.
@@ -207,7 +212,9 @@ impl RequestCosts {
             connection_lock_other_ns: fields.cost("connection_lock_other_ns")?,
             connection_move_ns: fields.cost("connection_move_ns")?,
             steal_ns: fields.cost("steal_ns")?,
+            sharing_ns: fields.cost("sharing_ns")?,
             flush_ns: fields.cost("flush_ns")?,
+            poll_burst: fields.take("poll_burst")?,
         };
         match fields.0.keys().next() {
             None => Ok(costs),
@@ -220,12 +227,10 @@ impl RequestCosts {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Mean nanoseconds of TCP for a request: in, parsing, out and flush.
+    /// Mean nanoseconds of TCP for a request: in, parsing, out, and its part of a poll with as many requests as it can have.
     pub fn network_ns(&self) -> f64 {
-        [&self.tcp_in_ns, &self.parse_ns, &self.tcp_out_ns, &self.flush_ns]
-            .map(Cost::mean_ns)
-            .iter()
-            .sum()
+        let own = [&self.tcp_in_ns, &self.parse_ns, &self.tcp_out_ns].map(Cost::mean_ns);
+        own.iter().sum::<f64>() + self.flush_ns.mean_ns() / f64::from(self.poll_burst.max(1))
     }
 
     /// The mean of `queue_lock_taken_ns`, by which the cost of locks is named.

@@ -141,26 +141,38 @@ impl Dispatchers {
     /// A dispatcher does the next thing there is to do at `now`: replies first, so that members get work again.
     fn dispatch(&mut self, dispatcher: usize, now: u64) {
         self.set_activity(dispatcher, Activity::Work);
-        let own = &mut self.dispatchers[dispatcher];
-        let visible = own.replies.front().map(|(visible, ..)| *visible);
-        if visible.is_some_and(|visible| visible <= now) {
+        let reply = self.dispatchers[dispatcher].replies.front();
+        let has_reply = reply.is_some_and(|(visible, ..)| *visible <= now);
+        let is_ready = has_reply || self.receivers.finds(dispatcher);
+        if !is_ready || !self.state.polls.goes_on(dispatcher) {
+            let end = self.state.end_poll(dispatcher, now);
+            self.state.polls.begin(dispatcher, u32::MAX);
+            if end > now {
+                self.state.events.set(dispatcher, end);
+                return;
+            }
+        }
+        if has_reply {
+            let own = &mut self.dispatchers[dispatcher];
             let Some((_, member, number)) = own.replies.pop_front() else { return };
             if self.queueing == Queueing::Cfcfs {
                 self.held[member] -= 1;
             }
             let cost = self.take_cost();
-            let taken = self.state.stalls.end(dispatcher, now, cost);
-            let mut end = self.state.reply(dispatcher, number, taken);
-            if let Some(number) = self.dispatchers[dispatcher].central.pop_front() {
-                // A place is free: the one that the reply has left.
-                match self.member_for(dispatcher, number) {
+            let mut end = self.state.stalls.end(dispatcher, now, cost);
+            // A place is free, the one that the reply has left: its member gets work before the reply is sent.
+            if let Some(next) = self.dispatchers[dispatcher].central.pop_front() {
+                match self.member_for(dispatcher, next) {
                     Some(member) => {
-                        let cost = self.plan_giving(dispatcher, member, number);
+                        let cost = self.plan_giving(dispatcher, member, next);
                         end = self.state.stalls.end(dispatcher, end, cost);
+                        self.deliver(dispatcher, end);
                     }
-                    None => self.dispatchers[dispatcher].central.push_front(number),
+                    None => self.dispatchers[dispatcher].central.push_front(next),
                 }
             }
+            self.state.polls.note_request(dispatcher, now);
+            end = self.state.reply(dispatcher, number, end);
             self.state.events.set(dispatcher, end);
         } else {
             let found = self.receivers.next(&mut self.state, dispatcher, now);
@@ -235,7 +247,7 @@ impl Dispatchers {
         }
     }
 
-    /// The dispatcher's work is done: members get what it gave.
+    /// Members get what the dispatcher has given until `now`.
     fn deliver(&mut self, dispatcher: usize, now: u64) {
         while let Some((member, number)) = self.dispatchers[dispatcher].giving.pop_front() {
             let visible = now + self.state.costs.latency();

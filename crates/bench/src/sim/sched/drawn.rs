@@ -57,7 +57,9 @@ macro_rules! drawn_costs {
 
 drawn_costs! {
     tcp_in: tcp_in_ns | parse_ns,
-    tcp_out: tcp_out_ns | flush_ns,
+    tcp_out: tcp_out_ns,
+    network: tcp_in_ns | parse_ns | tcp_out_ns | flush_ns,
+    flush: flush_ns,
     give_k1: handoff_give_k1_ns,
     take_k1: handoff_take_k1_ns,
     give_k2: handoff_give_k2_ns,
@@ -71,6 +73,7 @@ drawn_costs! {
     connection_same: connection_lock_same_ns,
     connection_other: connection_lock_other_ns,
     connection_move: connection_move_ns,
+    sharing: sharing_ns,
     steal: steal_ns,
 }
 

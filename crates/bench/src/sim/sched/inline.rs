@@ -21,6 +21,8 @@ enum Step {
     Work(u32),
     /// TCP out.
     Send,
+    /// The rest of a poll.
+    Flush,
 }
 
 /// Inline workers.
@@ -50,8 +52,26 @@ impl Inline {
         self.state.events.set(worker, time);
     }
 
-    /// A worker begins with the next request that it has taken, or looks for more.
+    /// A worker begins with the next request of its poll, or ends it.
     fn go_on(&mut self, worker: usize, now: u64) {
+        if self.receivers.has_taken(worker) || self.state.polls.goes_on(worker) {
+            let found = self.receivers.next(&mut self.state, worker, now);
+            if found != Found::Nothing {
+                self.begin(worker, found, now);
+                return;
+            }
+        }
+        let end = self.state.end_poll(worker, now);
+        if end > now {
+            self.set(worker, Step::Flush, end);
+        } else {
+            self.poll(worker, now);
+        }
+    }
+
+    /// A worker begins a poll.
+    fn poll(&mut self, worker: usize, now: u64) {
+        self.state.polls.begin(worker, self.receivers.most_of_poll(worker));
         let found = self.receivers.next(&mut self.state, worker, now);
         self.begin(worker, found, now);
     }
@@ -73,6 +93,7 @@ impl Inline {
     fn rouse_thieves(&mut self, now: u64) {
         while let Some(worker) = self.receivers.thief() {
             let start = self.rouse(worker, now);
+            self.state.polls.begin(worker, u32::MAX);
             let found = self.receivers.look(&mut self.state, start);
             self.begin(worker, found, start);
         }
@@ -104,7 +125,7 @@ impl System for Inline {
         let number = self.state.requests.insert(arrival);
         if let Some(worker) = self.receivers.arrive(number, arrival.connection) {
             let now = self.rouse(worker, now);
-            self.go_on(worker, now);
+            self.poll(worker, now);
         } else {
             self.rouse_thieves(now);
         }
@@ -115,7 +136,15 @@ impl System for Inline {
         match self.steps[worker] {
             Step::Look => {
                 let found = self.receivers.end_look(&mut self.state, worker, now);
-                self.begin(worker, found, now);
+                let end = match found {
+                    Found::Nothing => self.state.end_poll(worker, now),
+                    _ => now,
+                };
+                if end > now {
+                    self.set(worker, Step::Flush, end);
+                } else {
+                    self.begin(worker, found, now);
+                }
                 self.rouse_thieves(now);
             }
             Step::Work(number) => {
@@ -127,6 +156,7 @@ impl System for Inline {
                 }
             }
             Step::Take | Step::Send => self.go_on(worker, now),
+            Step::Flush => self.poll(worker, now),
             Step::Idle | Step::Wait => {}
         }
     }

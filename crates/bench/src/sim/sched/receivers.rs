@@ -91,6 +91,26 @@ impl Receivers {
         }
     }
 
+    /// Whether a worker has taken requests that it has not begun with.
+    pub(super) fn has_taken(&self, worker: usize) -> bool {
+        !self.taken[worker].is_empty()
+    }
+
+    /// Whether a worker finds anything.
+    pub(super) fn finds(&self, worker: usize) -> bool {
+        let queue = if self.queueing == Queueing::Cfcfs { 0 } else { worker };
+        let may_steal = self.queueing == Queueing::Ws && self.waiting > 0;
+        self.has_taken(worker) || self.lengths[queue] > 0 || may_steal
+    }
+
+    /// Requests of a poll that begins now at most: a queue of its own is received from once in it, a shared one for each request.
+    pub(super) fn most_of_poll(&self, worker: usize) -> u32 {
+        match self.queueing {
+            Queueing::Dfcfs => self.lengths[worker],
+            Queueing::Cfcfs | Queueing::Ws => u32::MAX,
+        }
+    }
+
     /// An idle worker, not always the same.
     fn any_idle(&mut self) -> Option<usize> {
         let behind = self.idle & (u64::MAX << self.last << 1);

@@ -55,7 +55,7 @@ impl System for Sharing {
     fn arrive(&mut self, arrival: &Arrival) {
         self.update(arrival.at);
         let number = self.state.requests.insert(arrival);
-        let work = arrival.service + self.state.costs.tcp_in() + self.state.costs.tcp_out();
+        let work = arrival.service + self.state.costs.network();
         // Bits of positive numbers are ordered as the numbers.
         self.requests.push(Reverse(((self.attained + work as f64).to_bits(), number)));
         self.set_next(arrival.at);

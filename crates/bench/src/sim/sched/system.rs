@@ -7,6 +7,7 @@ use super::drawn::{DrawnCosts, Stalls};
 use super::events::{Events, Next};
 use super::lock::Got;
 use super::meter::Meter;
+use super::polls::Polls;
 use super::requests::Requests;
 use super::source::Arrival;
 use super::trial::Setting;
@@ -33,6 +34,7 @@ pub(super) struct SystemState {
     pub(super) costs: DrawnCosts,
     pub(super) stalls: Stalls,
     pub(super) meter: Meter,
+    pub(super) polls: Polls,
     /// Since when a worker has had nothing to do.
     idle_since: Vec<u64>,
     /// Picoseconds after which an idle worker sleeps.
@@ -53,6 +55,7 @@ impl SystemState {
             costs: DrawnCosts::new(setting.costs, random),
             stalls: Stalls { workers: (0..workers).map_while(pauses).collect() },
             meter: Meter::new(),
+            polls: Polls::new(workers, setting.costs.poll_burst, setting.holds_replies()),
             idle_since: vec![0; workers],
             spin: setting.spin.map_or(u64::MAX, |spin| spin.as_nanos() as u64 * 1_000),
             shares_connections: setting.scheduler.shares_connections(),
@@ -72,6 +75,7 @@ impl SystemState {
 
     /// A worker does TCP in for a request, from `now` on or as soon as it has the connection's lock. Returns when that is done.
     pub(super) fn receive(&mut self, worker: usize, number: u32, now: u64) -> u64 {
+        self.polls.note_request(worker, now);
         let mut work = self.costs.tcp_in();
         if !self.shares_connections {
             return self.stalls.end(worker, now, work);
@@ -80,6 +84,7 @@ impl SystemState {
         if connection.lock.holder() != worker {
             work += self.costs.connection_move();
         }
+        work += self.costs.sharing();
         let connection = self.requests.connection_of(number);
         connection.due = connection.due.wrapping_add(1);
         let (start, got) = connection.lock.take(worker, now);
@@ -104,15 +109,38 @@ impl SystemState {
             let cost = self.connection_lock(got);
             time = self.stalls.end(worker, start, cost);
         }
+        let leaves = self.polls.note_end(worker, now);
         while let Some(request) = self.requests.take_ready(connection) {
             let cost = self.costs.tcp_out();
             time = self.stalls.end(worker, time, cost);
-            self.meter.record(&request, time);
+            match leaves {
+                true => self.meter.record(&request, time),
+                false => self.polls.hold(worker, request),
+            }
         }
         if self.shares_connections {
             self.requests.connections[connection as usize].lock.give_back(time);
         }
+        if leaves {
+            self.release_replies(worker, time);
+        }
         time
+    }
+
+    fn release_replies(&mut self, worker: usize, now: u64) {
+        for request in self.polls.release(worker) {
+            self.meter.record(&request, now);
+        }
+    }
+
+    /// A worker's poll ends: replies that waited for it leave. Returns when the worker is done with the poll.
+    pub(super) fn end_poll(&mut self, worker: usize, now: u64) -> u64 {
+        if !self.polls.end(worker) {
+            return now;
+        }
+        self.release_replies(worker, now);
+        let cost = self.costs.flush();
+        self.stalls.end(worker, now, cost)
     }
 
     fn connection_lock(&mut self, got: Got) -> u64 {

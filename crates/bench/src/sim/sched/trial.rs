@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rheostat_tcp::sched::{Outstanding, Scheduler, SchedulerName};
+use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler, SchedulerName};
 
 use super::costs::RequestCosts;
 use super::dispatcher::Dispatchers;
@@ -37,6 +37,11 @@ pub(super) struct Setting<'a> {
 }
 
 impl Setting<'_> {
+    /// Whether replies leave at the end of their poll.
+    pub(super) fn holds_replies(&self) -> bool {
+        matches!(self.scheduler.name(), SchedulerName::Inline(Queueing::Dfcfs)) && !self.shares
+    }
+
     pub(super) fn connections(&self) -> u32 {
         let workers = match self.scheduler.name() {
             SchedulerName::Inline(_) => self.scheduler.workers(),

@@ -255,6 +255,84 @@ fn a_locked_queue_and_replies_in_order_are_those_of_a_direct_recursion() {
     }
 }
 
+/// The mean time in the service of the first requests of one worker by a direct recursion, in nanoseconds: a poll takes what has come
+/// when it begins, up to `burst`, replies leave at the end of its last request, and it takes `rest` longer.
+fn polls_oracle(
+    setting: &Setting<'_>,
+    requests: usize,
+    (burst, work, rest): (usize, u64, u64),
+) -> f64 {
+    let mut source =
+        Source::new(setting.workload, setting.rate, setting.connections(), setting.seed);
+    let arrivals: Vec<_> = (0..requests).map(|_| source.take()).collect();
+    let (mut next, mut free, mut sojourn) = (0, 0, 0.0);
+    while next < requests {
+        let start = arrivals[next].at.max(free);
+        let came = arrivals[next..].iter().take(burst).take_while(|arrival| arrival.at <= start);
+        let found = &arrivals[next..next + came.count()];
+        let end = start + found.iter().map(|arrival| arrival.service + work).sum::<u64>();
+        sojourn += found.iter().map(|arrival| (end - arrival.at) as f64 / 1e3).sum::<f64>();
+        next += found.len();
+        free = end + rest;
+    }
+    sojourn / requests as f64
+}
+
+#[test]
+fn polls_that_several_requests_share_are_those_of_a_direct_recursion() {
+    let costs = RequestCosts {
+        tcp_in_ns: Cost::Constant(500.0),
+        flush_ns: Cost::Constant(700.0),
+        poll_burst: 4,
+        ..RequestCosts::free()
+    };
+    // Requests are short ones: long ones have their replies leave at once.
+    for load in [0.3, 0.8, 0.97] {
+        let setting = at_load(setting("inline-dfcfs", 1, &costs, "constant-1us"), load);
+        let requests = 100_000;
+        let mut system = Inline::new(&setting);
+        let mut source =
+            Source::new(setting.workload, setting.rate, setting.connections(), setting.seed);
+        run(&mut system, &mut source, requests);
+        let mean = system.state().meter.sojourn / 1e3 / requests as f64;
+        let exact = polls_oracle(&setting, requests as usize, (4, 500_000, 700_000));
+        let alone = polls_oracle(&setting, requests as usize, (1, 500_000, 700_000));
+        println!("load {load}: {mean:.3}, by recursion {exact:.3}, without sharing {alone:.3}");
+        assert!((mean / exact - 1.0).abs() < 1e-3, "{mean} {exact}");
+        // Where requests wait, a poll finds several.
+        assert!(load < 0.5 || mean < 0.99 * alone, "{mean} {alone}");
+    }
+}
+
+#[test]
+fn polls_are_shared_by_as_many_requests_as_wait() {
+    let costs = RequestCosts { flush_ns: Cost::Constant(800.0), ..RequestCosts::free() };
+    for (name, cores) in [("inline-dfcfs", 1), ("inline-cfcfs", 1), ("inline-ws", 1)] {
+        for (burst, ns) in [(1, 1_800.0), (8, 1_100.0), (32, 1_025.0)] {
+            let costs = RequestCosts { poll_burst: burst, ..costs.clone() };
+            let capacity = setting(name, cores, &costs, "constant-1us").capacity();
+            assert!((capacity * ns / 1e9 - 1.0).abs() < 0.005, "{name}, {burst}: {capacity}");
+        }
+    }
+    // A long request ends the poll of a worker that shares queues.
+    let costs = RequestCosts { poll_burst: 32, ..costs };
+    let capacity = setting("inline-cfcfs", 1, &costs, "constant-10us").capacity();
+    assert!((capacity * 10_800.0 / 1e9 - 1.0).abs() < 0.005, "{capacity}");
+}
+
+#[test]
+fn a_member_gets_its_next_request_before_the_reply_of_the_last_is_sent() {
+    let costs = RequestCosts {
+        tcp_out_ns: Cost::Constant(400.0),
+        handoff_give_k1_ns: Cost::Constant(100.0),
+        handoff_take_k1_ns: Cost::Constant(200.0),
+        handoff_latency_ns: Cost::Constant(50.0),
+        ..RequestCosts::free()
+    };
+    let capacity = setting("dispatcher-1:1", 2, &costs, "constant-1us").capacity();
+    assert!((capacity * 1_400.0 / 1e9 - 1.0).abs() < 0.005, "{capacity}");
+}
+
 #[test]
 fn one_network_worker_for_seven_ends_at_400_krps_as_in_the_thesis() {
     let thesis = RequestCosts::thesis();

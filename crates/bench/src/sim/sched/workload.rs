@@ -127,6 +127,12 @@ impl Workload {
         }
     }
 
+    /// The same with times so many times as long.
+    #[must_use]
+    pub(crate) fn scaled(self, factor: f64) -> Workload {
+        Workload { short: self.short * factor, ..self }
+    }
+
     /// The mean, in nanoseconds.
     pub fn mean_ns(self) -> f64 {
         (self.short + self.long_share * (self.long - self.short)) / 1e3
