@@ -38,8 +38,8 @@ pub(crate) struct Args {
     /// Cores, each with a worker.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     cores: u16,
-    /// Schedulers, instead of all that use the cores: inline-cfcfs, inline-dfcfs, inline-ws, dispatcher-D:A[-dfcfs|-ws][+receive-cfcfs|+receive-ws]. Those with
-    /// +receive are simulated when they are named.
+    /// Schedulers, instead of all that use the cores: inline-cfcfs, inline-dfcfs, inline-ws, dispatcher-D:A, which may have -dfcfs
+    /// or -ws behind it, and then +receive-cfcfs or +receive-ws. Those with +receive are simulated when they are named.
     #[arg(long = "scheduler", value_name = "NAME", value_delimiter = ',')]
     schedulers: Vec<SchedulerName>,
     /// Workloads, instead of those of the thesis, and constant-350ns, constant-3.5us and constant-35us beside them with measured
