@@ -130,7 +130,7 @@ impl Workload {
     /// The same with times so many times as long.
     #[must_use]
     pub(crate) fn scaled(self, factor: f64) -> Workload {
-        Workload { short: self.short * factor, ..self }
+        Workload { short: self.short * factor, long: self.long * factor, ..self }
     }
 
     /// The mean, in nanoseconds.
@@ -320,6 +320,7 @@ mod tests {
             "0.8:50us,0.2:300us".parse().unwrap(),
         ] {
             assert!((workload.mean_ns() - 1e5).abs() < 1e-6);
+            assert!((workload.scaled(0.7).mean_ns() - 7e4).abs() < 1e-6);
             let draws = 400_000;
             let (mut sum, mut squares) = (0.0, 0.0);
             for _ in 0..draws {
