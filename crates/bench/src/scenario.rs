@@ -15,6 +15,7 @@ use std::time::Duration;
 use rheostat_steer::{Steering, SteeringError, dispatch, policy};
 use rheostat_traffic::{RateStep, Source, Stepped};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use any::AnyScenario;
@@ -215,6 +216,23 @@ pub(crate) fn again(policy: &str) -> String {
     format!("{policy}{AGAIN}")
 }
 
+/// A key, and what is wrong with its value.
+type Problem = (&'static str, String);
+
+impl ScenarioError {
+    /// A value of a scenario is wrong: with its line, where `text` is what was read.
+    fn of(name: &str, text: Option<&str>, (key, problem): Problem) -> ScenarioError {
+        let line = text.and_then(|text| line::line_of(text, key));
+        ScenarioError::Value { file: name.to_owned(), line, key, problem }
+    }
+}
+
+/// What a text of TOML has.
+fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ScenarioError> {
+    toml::from_str(text)
+        .map_err(|source| ScenarioError::Parse { file: name.to_owned(), source: Box::new(source) })
+}
+
 /// The names of the scenarios that come with rheostat.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
@@ -237,20 +255,12 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError::Parse`] and [`ScenarioError::Value`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        let mut scenario: Scenario = toml::from_str(text).map_err(|source| {
-            ScenarioError::Parse { file: name.to_owned(), source: Box::new(source) }
-        })?;
+        let mut scenario: Scenario = read(name, text)?;
         scenario.name = name.to_owned();
         scenario.text = text.to_owned();
-        match scenario.problem() {
-            None => Ok(scenario),
-            Some((key, problem)) => Err(ScenarioError::Value {
-                file: name.to_owned(),
-                line: line::line_of(text, key),
-                key,
-                problem,
-            }),
-        }
+        let wrong = |problem| Err(ScenarioError::of(name, Some(text), problem));
+        scenario.problem().map_or(Ok(()), wrong)?;
+        Ok(scenario)
     }
 
     /// Whether it is still consistent after changes.
@@ -258,15 +268,11 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError::Value`].
     pub fn check(&self) -> Result<(), ScenarioError> {
-        match self.problem() {
-            None => Ok(()),
-            Some((key, problem)) => {
-                Err(ScenarioError::Value { file: self.name.clone(), line: None, key, problem })
-            }
-        }
+        let wrong = |problem| Err(ScenarioError::of(&self.name, None, problem));
+        self.problem().map_or(Ok(()), wrong)
     }
 
-    fn problem(&self) -> Option<(&'static str, String)> {
+    fn problem(&self) -> Option<Problem> {
         let known: Vec<&str> = policy::NAMES.into_iter().chain(dispatch::NAMES).collect();
         if let Some(name) = self.policies.iter().find(|name| !known.contains(&policy_of(name))) {
             let hint = policy::spelled_as(name)

@@ -106,6 +106,16 @@ impl Random {
         };
         (0..count).map(&mut line).collect()
     }
+
+    /// Lines of each client: up to 150, and 60 over a bad network.
+    pub(crate) fn lines_of(&mut self, clients: u64, has_faults: bool) -> Vec<Vec<Vec<u8>>> {
+        let most = if has_faults { 60 } else { 150 };
+        let of_client = |_| {
+            let count = 1 + self.below(most);
+            self.lines(count)
+        };
+        (0..clients).map(of_client).collect()
+    }
 }
 
 /// What clients that send these lines all at once receive. Without faults, no segment comes early and none is sent twice.
@@ -142,14 +152,8 @@ pub(crate) fn received(plan: Plan, lines: &[Vec<Vec<u8>>], seed: u64) -> Vec<Vec
 fn same_as_inline(seed: u64, faults: Option<ImpairConfig>) {
     let mut random = Random(seed);
     let lanes = 1 + random.below(3) as usize;
-    let count = 1 + random.below(8);
-    let lines: Vec<_> = (0..count)
-        .map(|_| {
-            let most = if faults.is_some() { 60 } else { 150 };
-            let count = 1 + random.below(most);
-            random.lines(count)
-        })
-        .collect();
+    let clients = 1 + random.below(8);
+    let lines = random.lines_of(clients, faults.is_some());
     let members = Members {
         each: 1 + random.below(4) as usize,
         queueing: QUEUEING[random.below(4) as usize],

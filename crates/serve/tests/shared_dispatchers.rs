@@ -18,14 +18,8 @@ const SHARED: [Sharing; 3] = [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stea
 fn check(seed: u64, faults: Option<ImpairConfig>) {
     let mut random = Random(seed);
     let lanes = 2 + random.below(3) as usize;
-    let most = if faults.is_some() { 60 } else { 150 };
     let clients = 1 + random.below(8);
-    let lines: Vec<_> = (0..clients)
-        .map(|_| {
-            let count = 1 + random.below(most);
-            random.lines(count)
-        })
-        .collect();
+    let lines = random.lines_of(clients, faults.is_some());
     let members = Members {
         each: 1 + random.below(3) as usize,
         queueing: QUEUEING[random.below(4) as usize],

@@ -14,7 +14,7 @@ use rheostat_tcp::sched::{Scheduler, SchedulerName};
 use serde::Deserialize;
 
 pub use self::run::SimulationError;
-use super::{ScenarioError, line, parsed, quantity};
+use super::{Problem, ScenarioError, parsed, quantity, read};
 use crate::offered_load::OfferedLoad;
 use crate::sched::RigWorkload;
 use crate::sim::sched::{CONNECTIONS, CostsSource, HIGHEST_LOAD, MOST_CORES, Workload};
@@ -178,26 +178,15 @@ fn arrivals() -> ArrivalProcess {
     ArrivalProcess::Exponential
 }
 
-/// A key, and what is wrong with its value.
-type Problem = (&'static str, String);
-
 impl RequestScenario {
     /// Reads a scenario from its text.
     pub(super) fn parse(name: &str, text: &str) -> Result<RequestScenario, ScenarioError> {
-        let mut scenario: RequestScenario = toml::from_str(text).map_err(|source| {
-            ScenarioError::Parse { file: name.to_owned(), source: Box::new(source) }
-        })?;
+        let mut scenario: RequestScenario = read(name, text)?;
         scenario.name = name.to_owned();
         scenario.text = text.to_owned();
-        match scenario.problem() {
-            None => Ok(scenario),
-            Some((key, problem)) => Err(ScenarioError::Value {
-                file: name.to_owned(),
-                line: line::line_of(text, key),
-                key,
-                problem,
-            }),
-        }
+        let wrong = |problem| Err(ScenarioError::of(name, Some(text), problem));
+        scenario.problem().map_or(Ok(()), wrong)?;
+        Ok(scenario)
     }
 
     /// Whether it is still consistent after changes.
@@ -205,12 +194,8 @@ impl RequestScenario {
     /// # Errors
     /// [`ScenarioError::Value`].
     pub fn check(&self) -> Result<(), ScenarioError> {
-        match self.problem() {
-            None => Ok(()),
-            Some((key, problem)) => {
-                Err(ScenarioError::Value { file: self.name.clone(), line: None, key, problem })
-            }
-        }
+        let wrong = |problem| Err(ScenarioError::of(&self.name, None, problem));
+        self.problem().map_or(Ok(()), wrong)
     }
 
     /// Takes other schedulers.
@@ -339,10 +324,7 @@ impl RequestScenario {
     fn simulated_workloads(&self) -> Result<Vec<Workload>, ScenarioError> {
         match self.problem_in_simulation() {
             None => Ok(self.workloads().filter_map(RigWorkload::simulated).collect()),
-            Some((key, problem)) => {
-                let line = line::line_of(&self.text, key);
-                Err(ScenarioError::Value { file: self.name.clone(), line, key, problem })
-            }
+            Some(problem) => Err(ScenarioError::of(&self.name, Some(&self.text), problem)),
         }
     }
 }

@@ -203,14 +203,17 @@ fn probe(
         return Err(service.silent());
     }
     service.stop(0)?;
-    let mut probed = Probed::of(&stages, &clock, reading_ns(&clock));
-    (probed.worker_ns, probed.busy_ns) = (worker_ns, busy_ns);
-    Ok(probed)
+    Ok(Probed::of(&stages, &clock, reading_ns(&clock), (worker_ns, busy_ns)))
 }
 
 impl Probed {
     /// Of each time a reading of the clock, which takes `reading` nanoseconds, is taken off.
-    fn of(stages: &[Vec<Stages>], clock: &Clock, reading: f64) -> Probed {
+    fn of(
+        stages: &[Vec<Stages>],
+        clock: &Clock,
+        reading: f64,
+        (worker_ns, busy_ns): (f64, f64),
+    ) -> Probed {
         let nanos = |ticks: u64| {
             let taken = clock.nanos_between(Cycles(0), Cycles(ticks));
             ((taken as f64 - reading).max(0.0), 1.0)
@@ -220,8 +223,8 @@ impl Probed {
             Distribution::of(&all.collect::<Vec<_>>())
         };
         Probed {
-            worker_ns: 0.0,
-            busy_ns: 0.0,
+            worker_ns,
+            busy_ns,
             tcp_in: times(Stages::tcp_in),
             parse: times(Stages::parse),
             ways: times(Stages::ways),
@@ -241,7 +244,7 @@ fn median(mut of: Vec<f64>) -> Option<f64> {
 /// the one that ends with its reply, where TCP in shows, and the next, where TCP out does. Medians, as chance decides which requests
 /// those are and disturbances meet all alike; 0 where there are none of both kinds.
 fn move_ticks(stages: &[Vec<Stages>]) -> f64 {
-    let mut gaps = [const { [Vec::new(), Vec::new()] }; 2];
+    let mut gaps = [const { [const { Vec::new() }; 2] }; 2];
     for worker in stages {
         for three in worker.windows(3) {
             let [before, this, after] = three else { continue };
@@ -250,17 +253,13 @@ fn move_ticks(stages: &[Vec<Stages>]) -> f64 {
             {
                 // What another move costs is not to be in it.
                 if !other.has_moved {
-                    gaps[place][usize::from(this.has_moved)]
-                        .push(to.sent.saturating_sub(from.sent));
+                    let gap = to.sent.saturating_sub(from.sent) as f64;
+                    gaps[place][usize::from(this.has_moved)].push(gap);
                 }
             }
         }
     }
-    let median = |of: &mut Vec<u64>| {
-        let middle = of.len() / 2;
-        (!of.is_empty()).then(|| *of.select_nth_unstable(middle).1 as f64)
-    };
-    let longer = gaps.iter_mut().map(|[stayed, moved]| Some(median(moved)? - median(stayed)?));
+    let longer = gaps.into_iter().map(|[stayed, moved]| Some(median(moved)? - median(stayed)?));
     longer.sum::<Option<f64>>().unwrap_or(0.0)
 }
 
@@ -301,7 +300,7 @@ mod tests {
             sent: 1_000 + ticks(210 + 40 + 300 + 30 + 150),
             has_moved: false,
         };
-        let times = Probed::of(&[vec![stages; 3]], &clock, 10.0);
+        let times = Probed::of(&[vec![stages; 3]], &clock, 10.0, (0.0, 0.0));
         for (time, expected) in [
             (times.tcp_in, 200.0),
             (times.parse, 30.0),
