@@ -18,7 +18,7 @@ use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
-use rheostat_serve::{TcpServer, suits_connecting};
+use rheostat_serve::{TcpServer, steering_for_connecting};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 use thiserror::Error;
@@ -244,7 +244,12 @@ impl Server {
     pub fn start(self) -> Result<RunningServer, ServerError> {
         let attachment = self.device.ok_or(ServerError::NoDevice)?;
         let mut rng = StdRng::from_os_rng();
-        let steering = Arc::new(steering(&mut rng)?);
+        let draw = || {
+            // Only packets from peers arrive, so that keys have them first.
+            Steering::new(&HashKey::new(rng.random()), SHARDS, SHARDS, vec![Orientation::Inside])
+        };
+        let steering = steering_for_connecting(&self.outgoing, &self.listeners, draw)?;
+        let steering = Arc::new(steering);
         let pool = match attachment {
             Attachment::Interface(Kind::Xdp, _) => MempoolConfig::umem(BUFFERS),
             _ => MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() },
@@ -292,18 +297,6 @@ impl Server {
         let control = server.control();
         control.wake_by(runtime.lane_notifiers());
         Ok(RunningServer { runtime, control })
-    }
-}
-
-/// How packets are placed, with a secret key that gives each shard its share of ports.
-fn steering(rng: &mut StdRng) -> Result<Steering, SteeringError> {
-    loop {
-        // Only packets from peers arrive, so that keys have them first.
-        let key = HashKey::new(rng.random());
-        let steering = Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?;
-        if suits_connecting(&steering) {
-            return Ok(steering);
-        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! From a checked configuration to devices, lanes and shards.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
-use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::workers::MAX_LANES;
+use rheostat_control::config::{FunctionConfig, PollingConfig};
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
@@ -20,7 +21,7 @@ use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Family, Mempool, MempoolConfig};
 use rheostat_run::{Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
-use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
+use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, fewest_ports, ports_are_even};
 
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
@@ -305,17 +306,34 @@ fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steer
         let (buckets, shards) = (config.steering.buckets, config.state.shards);
         chain.steering_for(Steering::new(key, buckets, shards, orientations)?)
     };
+    let nats = config.chain.iter().filter_map(|function| match function {
+        FunctionConfig::Nat(nat) => Some(&nat.nat.ports),
+        _ => None,
+    });
+    let ranges: Vec<_> = nats.collect();
     Ok(match config.steering.key {
         HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
         HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
         HashKeyChoice::Random => loop {
             let steering = with(&HashKey::new(rng.random()))?;
-            let even =
-                || [1, 17].iter().all(|p| ports_are_even(&steering, *p, Family::V4, KeyEnd::First));
-            if steering.translation().is_none() || even() {
+            if steering.translation().is_none() || suits_translating(&steering, &ranges) {
                 break steering;
             }
         },
+    })
+}
+
+/// Whether each shard has its share of ports, and of each range at least half of it. Of any range with two ports for each shard,
+/// there are keys under which it has; of a smaller one, some shards may have none.
+fn suits_translating(steering: &Steering, ranges: &[&RangeInclusive<u16>]) -> bool {
+    // ICMP, and UDP, whose ports are where those of TCP are.
+    [1, 17].into_iter().all(|protocol| {
+        let (family, end) = (Family::V4, KeyEnd::First);
+        let has_half = |range: &&RangeInclusive<u16>| {
+            let half = range.len() / steering.shards() / 2;
+            fewest_ports(steering, protocol, family, end, (*range).clone()) >= half
+        };
+        ports_are_even(steering, protocol, family, end) && ranges.iter().all(has_half)
     })
 }
 

@@ -121,7 +121,8 @@ struct RelayArgs {
     /// start; its addresses are tried in turn.
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
-    /// The ports to connect from, as FIRST-LAST: 1024-65535, unless beside the kernel, where some must be given.
+    /// The ports to connect from, as FIRST-LAST: 1024-65535, unless beside the kernel, where some must be given. At least 256, two
+    /// for each shard.
     #[arg(long, value_name = "FIRST-LAST")]
     source_ports: Option<String>,
     #[command(flatten)]
@@ -261,8 +262,8 @@ pub(crate) fn serve(
             run.requests(Resp::new(bytes, Arc::new(Clock::new())))
         }
         ServiceConfig::Http { root, writable } => run.requests(http(root, *writable)?),
-        ServiceConfig::Relay { to, source_ports } => {
-            let (targets, outgoing) = (targets(to)?, serve.outgoing(source_ports.clone()));
+        ServiceConfig::Relay { to, .. } => {
+            let (targets, outgoing) = (targets(to)?, serve.outgoing());
             run.carry_out(|listeners, limits, assembly| {
                 let (lanes, secret) = (assembly.lanes(), assembly.secret());
                 let (handler, network) = (Relay::new(targets), assembly.network());

@@ -41,6 +41,14 @@ pub struct OutgoingConfig {
     pub ports: RangeInclusive<u16>,
 }
 
+impl OutgoingConfig {
+    /// Whether a connection may come from this port where these are listened at.
+    pub(crate) fn may_use(&self, port: u16, listeners: &[ListenerConfig]) -> bool {
+        let is_listened_at = listeners.iter().any(|listener| listener.port == port);
+        port != 0 && self.ports.contains(&port) && !is_listened_at
+    }
+}
+
 impl Default for OutgoingConfig {
     /// From all addresses and all ports that need no privileges (RFC 6056, 3.2).
     fn default() -> OutgoingConfig {

@@ -47,7 +47,7 @@ pub use connector::ConnectError;
 pub use counters::Totals;
 pub use handler::{Handler, SocketEvent};
 pub use inspection::{ConnectionFilter, ConnectionList, ConnectionRecord};
-pub use ports::suits_connecting;
+pub use ports::steering_for_connecting;
 pub use rehearsal::{Ended, Rehearsal, rehearse};
 pub use rheostat_tcp::State as ConnectionState;
 pub use scheduler::AvailableScheduler;

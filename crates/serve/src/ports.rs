@@ -6,12 +6,15 @@ use std::sync::Arc;
 use rheostat_base::ShardId;
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{FlowHash, FlowHasher};
-use rheostat_steer::{KeyEnd, PortClasses, Steering, ports_are_even};
+use rheostat_steer::{KeyEnd, PortClasses, Steering, fewest_ports};
 
 use crate::config::{ListenerConfig, OutgoingConfig};
 
 /// The number of TCP.
 const TCP: u8 = 6;
+/// Hash keys drawn at most. Of random ones, one in four suits all ports, and one in twelve few ports, if those are two for each
+/// shard.
+const DRAWS: usize = 1_000;
 
 /// The ports of a service's own connections by the shard that answers lead to.
 ///
@@ -42,10 +45,7 @@ impl Ports {
     ) -> Ports {
         let family = |family| {
             let classes = PortClasses::of_end(&steering, TCP, family, KeyEnd::Second);
-            let is_usable = |port: &u16| {
-                let is_listened_at = listeners.iter().any(|listener| listener.port == *port);
-                *port != 0 && config.ports.contains(port) && !is_listened_at
-            };
+            let is_usable = |port: &u16| config.may_use(*port, listeners);
             let of_class = |class: &Vec<u16>| class.iter().copied().filter(is_usable).collect();
             let usable = classes.members().iter().map(of_class).collect();
             FamilyPorts { classes, usable }
@@ -56,6 +56,12 @@ impl Ports {
 
     pub(crate) fn config(&self) -> &OutgoingConfig {
         &self.config
+    }
+
+    /// How many shards have no port: for the version of IP for which they are most.
+    pub(crate) fn shards_without(&self) -> usize {
+        let without = |ports: &FamilyPorts| ports.usable.iter().filter(|of| of.is_empty()).count();
+        without(&self.v4).max(without(&self.v6))
     }
 
     /// A key, with its hash, of a connection to `remote` whose answers come to `shard`, and which `is_free` finds nobody has. The
@@ -92,11 +98,35 @@ impl Ports {
     }
 }
 
-/// Whether each shard has its share of the ports that connections can be opened from. Under one of two random hash keys it is not
-/// so, and under one of a thousand there are shards in which no connection can be opened.
-pub fn suits_connecting(steering: &Steering) -> bool {
-    let is_even = |family| ports_are_even(steering, TCP, family, KeyEnd::Second);
-    is_even(Family::V4) && is_even(Family::V6)
+/// The first steering of those drawn under which each shard has at least half its share of the ports that connections may be opened
+/// from. Under one of a thousand random hash keys there are shards without any of 64,512 ports, and of 1,000 ports under one of
+/// fifteen. If none of 1,000 is such, the last: [`crate::TcpServer::connecting`] refuses it where it leaves a shard without ports.
+///
+/// # Errors
+/// Those of `draw`.
+pub fn steering_for_connecting<E>(
+    outgoing: &OutgoingConfig,
+    listeners: &[ListenerConfig],
+    mut draw: impl FnMut() -> Result<Steering, E>,
+) -> Result<Steering, E> {
+    for _ in 1..DRAWS {
+        let steering = draw()?;
+        if suits_connecting(&steering, outgoing, listeners) {
+            return Ok(steering);
+        }
+    }
+    draw()
+}
+
+fn suits_connecting(
+    steering: &Steering,
+    outgoing: &OutgoingConfig,
+    listeners: &[ListenerConfig],
+) -> bool {
+    let usable = || outgoing.ports.clone().filter(|port| outgoing.may_use(*port, listeners));
+    let half = usable().count() / steering.shards() / 2;
+    let fewest = |family| fewest_ports(steering, TCP, family, KeyEnd::Second, usable());
+    [Family::V4, Family::V6].into_iter().all(|family| fewest(family) >= half.max(1))
 }
 
 /// The key of packets that arrive from `remote`; none where the families differ.
@@ -117,6 +147,8 @@ fn key(remote: SocketAddr, local: SocketAddr, zone: u32) -> Option<FlowKey> {
 mod tests {
     use std::collections::HashSet;
 
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
     use rheostat_steer::{HashKey, Orientation};
 
     use super::*;
@@ -167,10 +199,10 @@ mod tests {
         let mut bytes = [0; 40];
         bytes[..10].copy_from_slice(&[0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67]);
         let poor = with(HashKey::new(bytes));
-        assert!(!suits_connecting(&poor));
+        let outgoing = OutgoingConfig::default();
         let config = [ListenerConfig::new(8_080)];
-        let ports =
-            Ports::new(Arc::new(poor), FlowHasher::fixed(), OutgoingConfig::default(), &config);
+        assert!(!suits_connecting(&poor, &outgoing, &config));
+        let ports = Ports::new(Arc::new(poor), FlowHasher::fixed(), outgoing.clone(), &config);
         let own = ["10.0.0.1".parse().unwrap()];
         let peer = "192.0.2.1:80".parse().unwrap();
         let has_port = |shard: &u16| {
@@ -178,7 +210,50 @@ mod tests {
             ports.find(ShardId(*shard), peer, own, 0, 0, |_, _| true).is_some()
         };
         assert!((0..128).filter(has_port).count() < 128);
-        assert!(suits_connecting(&with(HashKey::MICROSOFT)));
+        assert!(ports.shards_without() > 0);
+        assert!(suits_connecting(&with(HashKey::MICROSOFT), &outgoing, &config));
+    }
+
+    #[test]
+    fn each_shard_has_ports_of_any_range_that_has_two_for_each() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let listeners = [ListenerConfig::new(20_100)];
+        let mut refused = 0;
+        for (first, length) in [(20_000, 1_000), (20_001, 256), (65_000, 300), (1_024, 64_512)] {
+            let last = (first - 1 + length) as u16;
+            let config = OutgoingConfig { ports: first as u16..=last, ..OutgoingConfig::default() };
+            let mut draw = || {
+                let key = HashKey::new(rng.random());
+                Steering::new(&key, 128, 128, vec![Orientation::Inside])
+            };
+            for _ in 0..20 {
+                let mut draws = 0;
+                let counted = || {
+                    draws += 1;
+                    draw()
+                };
+                let steering = steering_for_connecting(&config, &listeners, counted).unwrap();
+                refused += draws - 1;
+                let hasher = FlowHasher::fixed();
+                let ports = Ports::new(Arc::new(steering), hasher, config.clone(), &listeners);
+                assert_eq!(ports.shards_without(), 0);
+            }
+        }
+        assert!(refused > 0);
+    }
+
+    #[test]
+    fn draws_end_where_there_are_fewer_ports_than_shards() {
+        let config = OutgoingConfig { ports: 20_000..=20_099, ..OutgoingConfig::default() };
+        let mut draws = 0;
+        let draw = || {
+            draws += 1;
+            Steering::new(&HashKey::MICROSOFT, 128, 128, vec![Orientation::Inside])
+        };
+        let steering = steering_for_connecting(&config, &[], draw).unwrap();
+        assert_eq!(draws, DRAWS);
+        let ports = Ports::new(Arc::new(steering), FlowHasher::fixed(), config, &[]);
+        assert!(ports.shards_without() >= 28);
     }
 
     #[test]

@@ -45,6 +45,21 @@ pub enum ServeError {
     /// No connection could be opened.
     #[error("connections are to come from no port at all")]
     NoPorts,
+    /// Connections of some shards could not be opened.
+    #[error(
+        "connections are to come from the ports {first}-{last}, and {without} of the {shards} shards have none of them under \
+         this hash key: take more ports, two for each shard or more, or another key"
+    )]
+    ShardsWithoutPorts {
+        /// The first port they are to come from.
+        first: u16,
+        /// The last.
+        last: u16,
+        /// The shards of the run.
+        shards: usize,
+        /// Those that have none of the ports.
+        without: usize,
+    },
     /// The address is none of this machine's.
     #[error("connections are to come from {0}, which no device has")]
     Source(IpAddr),
@@ -218,7 +233,8 @@ impl TcpServer {
     /// be those of the run. The tables of ports take 800 KB.
     ///
     /// # Errors
-    /// [`ServeError`] when connections are to come from no port, or from an address that no device has.
+    /// [`ServeError`] when connections are to come from no port, from ports of which a shard has none
+    /// ([`crate::steering_for_connecting`] draws another hash key), or from an address that no device has.
     pub fn connecting(
         mut self,
         steering: Arc<Steering>,
@@ -232,8 +248,14 @@ impl TcpServer {
         if let Some(stranger) = outgoing.addresses.iter().find(|address| !own.contains(address)) {
             return Err(ServeError::Source(*stranger));
         }
+        let ((first, last), shards) = (outgoing.ports.clone().into_inner(), steering.shards());
         let ports = Ports::new(steering, hasher, outgoing, &self.shared.listeners);
-        self.ports = Some(Arc::new(ports));
+        match ports.shards_without() {
+            0 => self.ports = Some(Arc::new(ports)),
+            without => {
+                return Err(ServeError::ShardsWithoutPorts { first, last, shards, without });
+            }
+        }
         Ok(self)
     }
 

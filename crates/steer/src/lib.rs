@@ -23,7 +23,7 @@ pub use feasibility::{Alternative, HashCapabilities, Infeasible};
 pub use orientation::{Orientation, Oriented, Side};
 pub use packet_set::{Fields, PacketSet, Protocols, Whose};
 pub use policy::Policy;
-pub use port_class::{KeyEnd, PortClasses, ports_are_even};
+pub use port_class::{KeyEnd, PortClasses, fewest_ports, ports_are_even};
 pub use prefix::{Prefix, PrefixError, PrefixList};
 pub use steering::{Steering, SteeringError, has_ports};
 pub use table::{Fence, GenerationTable, IndirectionTable, RewriteError};

@@ -5,6 +5,7 @@
 //! translated flow in a shard of its choice by taking a port of the right class.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use rheostat_base::ShardId;
 use rheostat_packet::{Family, FlowKey};
@@ -86,15 +87,38 @@ impl PortClasses {
 /// Whether, from 1024 on, every class has its share of ports, and of even and odd ones: under a random hash key, three of four
 /// times. Otherwise some shards would run out of ports early, and under one key of a thousand some have none.
 pub fn ports_are_even(steering: &Steering, protocol: u8, family: Family, end: KeyEnd) -> bool {
-    // Classes are sums of what the bits of a port add. Where so many bits add something of their own, each class is that of as
-    // many ports as another; those below 1024 are taken away from all alike where the same holds of the bits that they have.
-    let class_of_bit = |bit: u32| {
-        let key = key_of_ports(family, ports_of(end, 1 << bit, protocol), protocol);
-        unfixed(steering, &key).0
-    };
+    // Where so many bits add something of their own, each class is that of as many ports as another; those below 1024 are taken
+    // away from all alike where the same holds of the bits that they have.
+    let of_bits = classes_of_bits(steering, protocol, family, end);
     // A port has 15 bits beside the one that makes it even or odd.
     let bits = steering.shards().ilog2().min(15);
-    rank((1..16).map(class_of_bit)) == bits && rank((1..10).map(class_of_bit)) == bits.min(9)
+    let rank = |bits: Range<usize>| rank(of_bits[bits].iter().copied());
+    rank(1..16) == bits && rank(1..10) == bits.min(9)
+}
+
+/// How many of `ports` the class has that has the fewest of them: some shard has no more to choose from.
+pub fn fewest_ports(
+    steering: &Steering,
+    protocol: u8,
+    family: Family,
+    end: KeyEnd,
+    ports: impl Iterator<Item = u16>,
+) -> usize {
+    let of_bits = classes_of_bits(steering, protocol, family, end);
+    let mut counts = vec![0; steering.shards()];
+    for port in ports {
+        let bits = (0..16).filter(|bit| port >> bit & 1 == 1);
+        counts[usize::from(bits.fold(0, |class, bit| class ^ of_bits[bit]))] += 1;
+    }
+    counts.into_iter().min().unwrap_or(0)
+}
+
+/// What each bit of a port adds to its class: the class is their sum, by XOR.
+fn classes_of_bits(steering: &Steering, protocol: u8, family: Family, end: KeyEnd) -> [u16; 16] {
+    std::array::from_fn(|bit| {
+        let key = key_of_ports(family, ports_of(end, 1 << bit, protocol), protocol);
+        unfixed(steering, &key).0
+    })
 }
 
 /// How many of these are no sum, by XOR, of others.
@@ -206,6 +230,24 @@ mod tests {
             };
             let even = classes.members().iter().all(has_share);
             prop_assert_eq!(ports_are_even(&steering, protocol, family, end), even);
+        }
+
+        #[test]
+        fn the_fewest_ports_are_those_of_the_class_that_has_fewest(
+            key: [u8; 40],
+            shards in prop::sample::select(vec![1_usize, 16, 128, 512]),
+            protocol in prop::sample::select(vec![6_u8, 17, 1]),
+            (first, length) in (any::<u16>(), 0..2_000_u16),
+            is_v4: bool,
+        ) {
+            let steering = steering(key, shards, false);
+            let family = if is_v4 { Family::V4 } else { Family::V6 };
+            let ports = first..=first.saturating_add(length);
+            let classes = PortClasses::of_end(&steering, protocol, family, KeyEnd::Second);
+            let of_class = |class: &Vec<u16>| class.iter().filter(|port| ports.contains(port)).count();
+            let fewest = classes.members().iter().map(of_class).min().unwrap();
+            let found = fewest_ports(&steering, protocol, family, KeyEnd::Second, ports.clone());
+            prop_assert_eq!(found, fewest);
         }
 
         #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rand::Rng;
 use rheostat_base::{Clock, ClockSource, CoreId};
 use rheostat_control::config::BalanceConfig;
+use rheostat_control::config::ServeConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
 use rheostat_control::config::steering::HashKeyChoice;
@@ -14,7 +15,7 @@ use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
 use rheostat_ip::Network;
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
-use rheostat_serve::{OutgoingConfig, ServeError, TcpServer, suits_connecting};
+use rheostat_serve::{OutgoingConfig, ServeError, TcpServer, steering_for_connecting};
 use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -63,12 +64,13 @@ impl Assembly {
         let steering = match config.steering.key {
             HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
             HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
-            HashKeyChoice::Random => loop {
-                let steering = with(&HashKey::new(rng.random()))?;
-                if suits_connecting(&steering) {
-                    break steering;
-                }
-            },
+            HashKeyChoice::Random => {
+                let serve = config.serve.as_ref();
+                let listeners = serve.map_or_else(Vec::new, ServeConfig::listeners);
+                let outgoing = serve.map_or_else(OutgoingConfig::default, ServeConfig::outgoing);
+                let draw = || with(&HashKey::new(rng.random()));
+                steering_for_connecting(&outgoing, &listeners, draw)?
+            }
         };
         let steering = Arc::new(steering);
         let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;

@@ -24,6 +24,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
         device(config, findings);
         beside_kernel(config, findings);
     }
+    source_ports(config, serve, findings);
     memory(serve, findings);
     workers(config, findings);
     policy(config, findings);
@@ -114,6 +115,25 @@ fn why_not_beside(
         ));
     }
     wrong
+}
+
+/// Ports of which some shards would have none: the connections of a shard come from ports that lead answers to it.
+fn source_ports(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
+    let ServiceConfig::Relay { source_ports: Some(ports), .. } = &serve.service else { return };
+    let (count, shards) = (ports.len(), config.state.shards);
+    if count >= 2 * shards {
+        return;
+    }
+    let message = format!(
+        "{count} ports to connect from are fewer than two for each of the {shards} shards, which share them out"
+    );
+    let finding = Finding::mistake("serve.source_ports", message)
+        .at(findings.place("serve.source_ports"), "these ports");
+    let fewer = match count / 2 {
+        0 => String::new(),
+        most => format!(", or write `shards = {}` in `[state]`", 1 << most.ilog2()),
+    };
+    findings.push(finding.help(format!("give at least {} ports{fewer}", 2 * shards)));
 }
 
 /// A bound that another one never lets be reached.

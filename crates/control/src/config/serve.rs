@@ -126,10 +126,12 @@ impl ServeConfig {
         self.ports.iter().map(listener).collect()
     }
 
-    /// How a relay connects, from the ports that are given for it.
-    pub fn outgoing(&self, ports: Option<RangeInclusive<u16>>) -> OutgoingConfig {
+    /// How a relay connects: from the ports that are given for it, if any.
+    pub fn outgoing(&self) -> OutgoingConfig {
         let mut outgoing = OutgoingConfig::default();
-        outgoing.ports = ports.unwrap_or(outgoing.ports);
+        if let ServiceConfig::Relay { source_ports: Some(ports), .. } = &self.service {
+            outgoing.ports = ports.clone();
+        }
         self.set(&mut outgoing.tcp);
         outgoing
     }
