@@ -41,7 +41,8 @@ use crate::confidence::Median;
 use crate::offered_load::OfferedLoad;
 use crate::rounding::{to_tenths, to_thousandths};
 
-/// A load is not measured from this share of the scheduler's own capacity on: its queue grows.
+/// A load is not measured from this share of the scheduler's own capacity on, and one of which less than this share is answered is
+/// too much: its queue grows.
 const SATURATED: f64 = 0.985;
 
 /// Requests of a window at least, so that its p99.9 is known.
@@ -65,6 +66,8 @@ pub struct SchedBench {
     pub connections: u32,
     /// Requests that a member of a central queue may hold.
     pub outstanding: Outstanding,
+    /// Packets that a worker takes at a time of a receive queue that others take from, too.
+    pub burst: u32,
     /// The gaps between requests.
     pub arrivals: ArrivalProcess,
     /// Rounds.
@@ -174,6 +177,7 @@ impl SchedBench {
             scheduler: measured.scheduler,
             connections: measured.connections,
             outstanding: self.outstanding,
+            burst: self.burst,
             records_stages: false,
             is_timed: self.times,
         };
@@ -207,7 +211,7 @@ impl SchedBench {
             point.client_ns.push(run.client_ns);
             point.waited += run.waited;
             point.repeated += run.repeated;
-            point.is_saturated |= run.unanswered > 0;
+            point.is_saturated |= run.unanswered > 0 || run.achieved < SATURATED * run.offered;
             point.latencies.add(&run);
             point.stages = service.request_times().map(|times| StageTimes::of(&times));
             unrecorded += run.unrecorded;

@@ -158,6 +158,10 @@ struct CommonArgs {
     /// Requests that an application worker of a dispatcher with a central queue may hold: 1, or 2 to hide the hand-off.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=2))]
     outstanding: Option<u32>,
+    /// Packets that a lane takes at a time of a receive queue that others take from, too: 1 to 32. More than 1 does more short
+    /// requests, and those taken along wait for each other.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
+    burst: Option<u32>,
     /// Let the workers of a dispatcher share cores in turn where there are fewer, which is refused otherwise: to try one out.
     #[arg(long, conflicts_with = "place")]
     share_cores: bool,

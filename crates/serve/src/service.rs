@@ -355,6 +355,18 @@ impl<D: Driver> TcpService<D> {
         most
     }
 
+    /// Takes what members have done, if they have, and gives them more: a member that is given few requests at a time would have
+    /// nothing to do until all packets of a burst are done.
+    #[inline]
+    fn collect(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        if let Some(client) = self.driver.pool_client()
+            && client.has_replies()
+        {
+            client.collect();
+            self.settle(shards, out);
+        }
+    }
+
     fn is_inspected(&self) -> bool {
         !self.visits.is_empty() || self.shared.has_inspections(self.lane)
     }
@@ -390,6 +402,7 @@ impl<D: Driver> Service for TcpService<D> {
             if self.driver.may_take_long() {
                 self.pace.end_packet(out);
             }
+            self.collect(shards, out);
         }
     }
 

@@ -2,18 +2,20 @@
 //!
 //! Timed: threads, sleep, clock.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rheostat_base::LaneId;
+use rheostat_base::choice::Outstanding;
 use rheostat_io::ImpairConfig;
 use rheostat_run::{PoolConfig, PoolQueueing};
 use rheostat_serve::relay::Relay;
 use rheostat_serve::{
     Application, Encoded, Handled, ListenerConfig, MembersError, Parsed, ReplyBuffer, ServeConfig,
-    TcpServer,
+    StepMembers, TcpServer,
 };
 use rheostat_tcp::CloseReason;
 
@@ -29,6 +31,11 @@ const SEEDS: (u64, u64) = (240, 80);
 pub(crate) struct Lines {
     may_end: Arc<AtomicBool>,
     handled: Arc<AtomicU64>,
+}
+
+thread_local! {
+    /// Has a member take a step whenever a request is looked for.
+    static STEPS: RefCell<Option<StepMembers>> = const { RefCell::new(None) };
 }
 
 pub(crate) struct Line {
@@ -52,6 +59,7 @@ impl Application for Lines {
     }
 
     fn parse(&self, seen: &mut u32, bytes: &[u8]) -> Parsed<Line, Vec<u8>> {
+        STEPS.with_borrow_mut(|steps| steps.as_mut().map(|step| step(0)));
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             return Parsed::Need(0);
         };
@@ -312,6 +320,22 @@ fn what_comes_of_requests_whose_client_has_vanished_is_dropped_and_counted() {
         assert_eq!((totals.requests, totals.unclaimed, totals.panics), (5, 3, 0), "{queueing:?}");
         rig.finish();
     }
+}
+
+#[test]
+fn members_get_more_while_the_lane_is_at_work_on_a_burst() {
+    let app = Lines::default();
+    let queueing = PoolQueueing::Central(Outstanding::ONE);
+    let mut rig = rig(app.clone(), Members { each: 1, queueing, ..Members::default() });
+    let mut clients: Vec<_> = (0..8).map(|n| rig.connect(1_000 + n)).collect();
+    rig.pass(&mut clients, SECOND);
+    STEPS.set(Some(rig.members().take_steps()));
+    clients.iter_mut().for_each(|client| client.outgoing = b"a\n".to_vec());
+    rig.step(&mut clients);
+    // The member has done what it was given before the next request was looked for.
+    assert_eq!(app.handled.load(Ordering::Relaxed), 7);
+    STEPS.set(None);
+    rig.finish();
 }
 
 #[test]

@@ -12,7 +12,12 @@ use crate::rig::{Client, Members, Plan, QUEUEING, Rig, seeds, shared_dispatchers
 const SECOND: Duration = Duration::from_secs(1);
 /// Seeds of a network without faults, and of one with them.
 const SEEDS: (u64, u64) = (160, 60);
-const SHARED: [Sharing; 3] = [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stealing { pop: 4 }];
+const SHARED: [Sharing; 4] = [
+    Sharing::CENTRAL,
+    Sharing::Central { pop: 4 },
+    Sharing::STEALING,
+    Sharing::Stealing { pop: 4, steal: 2 },
+];
 
 /// Clients of two to four lanes, with members however requests wait, as the seed has it.
 fn check(seed: u64, faults: Option<ImpairConfig>) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rheostat_base::unit::parse_count;
 use rheostat_load::ArrivalProcess;
+use rheostat_packet::BURST;
 use rheostat_serve::work::ServiceTimes;
 use rheostat_tcp::sched::{Scheduler, SchedulerName};
 use serde::Deserialize;
@@ -97,8 +98,11 @@ pub struct Service {
     #[serde(default = "connections")]
     pub connections: u32,
     /// Requests that a member of a central queue may hold: 1, or 2 to hide the hand-off.
-    #[serde(default = "outstanding")]
+    #[serde(default = "one")]
     pub outstanding: u32,
+    /// Packets that a worker takes at a time of a receive queue that others take from, too: 1 to 32.
+    #[serde(default = "one")]
+    pub burst: u32,
     /// The gaps between requests.
     #[serde(default = "arrivals", deserialize_with = "parsed::one")]
     pub arrivals: ArrivalProcess,
@@ -170,7 +174,7 @@ fn connections() -> u32 {
     CONNECTIONS
 }
 
-fn outstanding() -> u32 {
+fn one() -> u32 {
     1
 }
 
@@ -277,6 +281,7 @@ impl RequestScenario {
                 (1..=2).contains(&self.service.outstanding),
                 "1, or 2 to hide the hand-off",
             ),
+            ("service.burst", (1..=BURST as u32).contains(&self.service.burst), "between 1 and 32"),
             (
                 "simulation.lock",
                 self.simulation.lock.is_none_or(|ns| lock.contains(&ns)),

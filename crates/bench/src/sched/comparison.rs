@@ -24,6 +24,8 @@ pub struct Comparison {
     pub connections: u32,
     /// Requests that a member of a central queue may hold.
     pub outstanding: Outstanding,
+    /// Packets that a worker takes at a time of a receive queue that others take from, too.
+    pub burst: u32,
 }
 
 /// The simulated figures of a row. A ratio is measured by simulated.
@@ -69,6 +71,7 @@ impl Comparison {
             loads: vec![OfferedLoad::Rate(row.offered).share(bench.rate_of_load_1(workload))],
             connections: self.connections,
             outstanding: self.outstanding,
+            burst: self.burst,
             threads: 2,
             ..bench
         };

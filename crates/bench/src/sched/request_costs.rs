@@ -167,6 +167,7 @@ fn probe(
         scheduler,
         connections: CONNECTIONS,
         outstanding,
+        burst: 1,
         records_stages: true,
         is_timed: false,
     };

@@ -44,6 +44,8 @@ pub(super) struct ServiceConfig {
     pub(super) connections: u32,
     /// Requests that a member of a central queue may hold.
     pub(super) outstanding: Outstanding,
+    /// Packets that a worker takes at a time of a receive queue that others take from, too.
+    pub(super) burst: u32,
     /// Whether the application is a probe.
     pub(super) records_stages: bool,
     /// Whether the service times the stages of requests.
@@ -76,8 +78,8 @@ impl RunningService {
         config: &ServiceConfig,
         app: impl Application,
     ) -> Result<RunningService, SchedBenchError> {
-        let ServiceConfig { scheduler, connections, outstanding, records_stages, is_timed } =
-            *config;
+        let ServiceConfig { scheduler, outstanding, .. } = *config;
+        let ServiceConfig { connections, burst, records_stages, is_timed, .. } = *config;
         let name = scheduler.name().to_string();
         let (lanes, workers) = (members::lanes(scheduler), usize::from(scheduler.workers()));
         let cores = CoreSet::available()?.cores().to_vec();
@@ -127,7 +129,7 @@ impl RunningService {
         let runtime_config = RuntimeConfig {
             workers: cores[..lanes].iter().copied().map(Some).collect(),
             handoff_capacity: 1_024,
-            sharing: named.sharing(),
+            sharing: named.sharing().map(|sharing| sharing.in_bursts_of(burst as usize)),
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let devices: Vec<Box<dyn Device>> = vec![Box::new(clients.clone())];

@@ -63,6 +63,9 @@ pub(super) struct Args {
     /// Requests that a member of a central queue may hold: 1, or 2 to hide the hand-off.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     outstanding: u32,
+    /// Packets that a worker takes at a time of a receive queue that others take from, too.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    burst: u32,
     /// The gaps between requests: exponential, uniform, lognormal (or lognormal:SIGMA) or pareto (or pareto:SHAPE).
     #[arg(long, value_name = "NAME", default_value_t = ArrivalProcess::Exponential)]
     arrivals: ArrivalProcess,
@@ -126,6 +129,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         workers,
         connections: args.connections,
         outstanding: outstanding(args),
+        burst: args.burst,
         arrivals: args.arrivals,
         rounds: args.rounds.into(),
         window: args.window,
@@ -170,7 +174,7 @@ fn comparison(args: &Args, costs: &Path) -> Result<Comparison, Failure> {
     let costs = RequestCosts::open(costs)?;
     let noise = Noise::measure(LISTENED)?;
     let (outstanding, connections) = (outstanding(args), args.connections);
-    Ok(Comparison { costs, noise, outstanding, connections })
+    Ok(Comparison { costs, noise, outstanding, burst: args.burst, connections })
 }
 
 fn outstanding(args: &Args) -> Outstanding {

@@ -180,7 +180,7 @@ impl Assembly {
                 true => LoadReporting::Lanes,
                 false => LoadReporting::Shards,
             },
-            sharing: self.config.serve.as_ref().and_then(|serve| serve.scheduler.sharing()),
+            sharing: self.config.serve.as_ref().and_then(ServeConfig::sharing),
             ..RuntimeConfig::new(self.lanes, self.pool, self.steering, self.hasher)
         };
         let service = |lane| server.service(lane);

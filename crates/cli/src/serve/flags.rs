@@ -48,6 +48,9 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     if let Some(outstanding) = args.outstanding {
         let _ = writeln!(text, "outstanding = {outstanding}");
     }
+    if let Some(burst) = args.burst {
+        let _ = writeln!(text, "burst = {burst}");
+    }
     if args.share_cores {
         text += "share_cores = true\n";
     }
@@ -126,6 +129,7 @@ mod tests {
     use clap::Parser;
     use rheostat_base::choice::Outstanding;
     use rheostat_control::config::{ServeConfig, ServiceConfig};
+    use rheostat_run::Sharing;
 
     use super::*;
 
@@ -207,6 +211,7 @@ mod tests {
         assert!(work("--scheduler inline").contains("inline-dfcfs"));
         assert!(work("--scheduler dispatcher-2:3").contains("dispatcher-2:3"));
         assert!(work("--outstanding 2").contains("scheduler = \"dispatcher-1:1\""));
+        assert!(work("--burst 4").contains("scheduler = \"inline-cfcfs\""));
         assert!(work("--scheduler dispatcher-1:2+receive-ws").contains("one network worker"));
         assert!(work("--share-cores").contains("scheduler = \"dispatcher-1:1\""));
         let relay = "relay --to 192.0.2.7:22 --scheduler dispatcher-1:1";
@@ -219,11 +224,11 @@ mod tests {
             (serve.scheduler.to_string(), serve.outstanding),
             ("dispatcher-2:6".to_owned(), Outstanding::TWO)
         );
-        let shared = "echo --share-cores --scheduler dispatcher-2:6-ws+receive-cfcfs";
+        let shared = "echo --share-cores --burst 4 --scheduler dispatcher-2:6-ws+receive-cfcfs";
         let serve = read(&format!("{shared} {address}")).unwrap().serve.unwrap();
         assert_eq!(
-            (serve.scheduler.to_string(), serve.share_cores),
-            ("dispatcher-2:6-ws+receive-cfcfs".to_owned(), true)
+            (serve.scheduler.to_string(), serve.share_cores, serve.sharing()),
+            ("dispatcher-2:6-ws+receive-cfcfs".to_owned(), true, Some(Sharing::Central { pop: 4 }))
         );
         assert!(work("--scheduler inline-ws --policy rsspp").contains("share them"));
         let moving = work("--scheduler dispatcher-2:6-ws+receive-cfcfs --policy rsspp");

@@ -9,7 +9,7 @@ use std::thread;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::{Clock, CoreId, CoreSet, Topology};
-use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate};
+use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
     BufferSize, ClassTimes, Computation, Operations, ServiceTimes, Work, WorkConfig, WorkKind,
     WorkMonitor,
@@ -126,7 +126,7 @@ pub(crate) fn operations_of_roots(mut targets: Vec<u64>, core: Option<CoreId>) -
     Operations::new(found.iter().map(|found| (found.target_ns, found.operations)))
 }
 
-/// The counts of these times; those that are not kept yet are measured, on `core`, and kept.
+/// The counts of these times, on `core`. If one is not kept yet, or a kept one takes another time now, all are measured and kept.
 fn kept_or_measured(
     work: WorkKind,
     buffer: u64,
@@ -134,9 +134,20 @@ fn kept_or_measured(
     core: Option<CoreId>,
 ) -> Vec<Calibration> {
     let mut kept = KeptCounts::open();
-    let mut found: Vec<Calibration> =
-        targets.iter().filter_map(|target| kept.get(work, buffer, *target)).collect();
-    if work != WorkKind::Null && found.len() < targets.len() {
+    let earlier: Option<Vec<Calibration>> =
+        targets.iter().map(|target| kept.get(work, buffer, *target)).collect();
+    let mut found = match earlier {
+        Some(earlier) => on_core(work, buffer, core, move |computation, clock| {
+            earlier.iter().map(|found| measure_again(computation, clock, found)).collect()
+        }),
+        None => Vec::new(),
+    };
+    if let Some(changed) = found.iter().find(|found| !found.still_holds()) {
+        err!("{} now, and are counted anew", describe(work, changed));
+    }
+    if work != WorkKind::Null
+        && (found.len() < targets.len() || !found.iter().all(Calibration::still_holds))
+    {
         found = measure(work, buffer, targets, core);
         kept.put(work, buffer, &found);
         if let Err(error) = kept.save() {
@@ -165,12 +176,24 @@ pub(crate) fn buffer_bytes(config: &WorkConfig) -> Result<u64, Failure> {
     Ok(config.buffer.bytes(cache)?)
 }
 
-/// Measures on a thread of its own, on `core`.
+/// Finds the counts of these times on `core`.
 fn measure(
     work: WorkKind,
     buffer: u64,
     targets: Vec<u64>,
     core: Option<CoreId>,
+) -> Vec<Calibration> {
+    on_core(work, buffer, core, move |computation, clock| {
+        targets.into_iter().map(|target| calibrate(computation, clock, target)).collect()
+    })
+}
+
+/// Measures on a thread of its own, on `core`.
+fn on_core(
+    work: WorkKind,
+    buffer: u64,
+    core: Option<CoreId>,
+    measure: impl FnOnce(&mut Computation, &Clock) -> Vec<Calibration> + Send + 'static,
 ) -> Vec<Calibration> {
     if work == WorkKind::Null {
         return Vec::new();
@@ -178,9 +201,7 @@ fn measure(
     let measuring = thread::spawn(move || {
         // Refused, it is measured wherever the thread runs.
         let _ = core.map(pin_current_thread);
-        let clock = Clock::new();
-        let mut computation = Computation::new(work, buffer as usize, 1);
-        targets.into_iter().map(|target| calibrate(&mut computation, &clock, target)).collect()
+        measure(&mut Computation::new(work, buffer as usize, 1), &Clock::new())
     });
     measuring.join().unwrap_or_default()
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rheostat_base::Placement;
 use rheostat_base::choice::Outstanding;
+use rheostat_packet::BURST;
+use rheostat_run::Sharing;
 use rheostat_serve::work::WorkConfig;
 use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits};
 use rheostat_tcp::congestion::Algorithm;
@@ -40,6 +42,8 @@ pub struct ServeConfig {
     pub scheduler: AvailableScheduler,
     /// Requests that a member of a dispatcher's central queue may hold.
     pub outstanding: Outstanding,
+    /// Packets that a lane takes at a time of a receive queue that others take from, too.
+    pub burst: usize,
     /// Whether the workers of a dispatcher share cores in turn, if there are fewer.
     pub share_cores: bool,
     /// Where workers run; on any cores without.
@@ -136,6 +140,11 @@ impl ServeConfig {
         outgoing
     }
 
+    /// How lanes share receive queues, if they do.
+    pub fn sharing(&self) -> Option<Sharing> {
+        self.scheduler.sharing().map(|sharing| sharing.in_bursts_of(self.burst))
+    }
+
     fn set(&self, tcp: &mut rheostat_tcp::Config) {
         tcp.congestion = self.congestion;
         tcp.send_buffer = self.send_buffer;
@@ -160,6 +169,12 @@ impl ServeConfig {
             table.read("outstanding", findings, integer(1..=2))
         } else {
             table.refuse(&["outstanding"], "scheduler = \"dispatcher-1:1\"", findings);
+            None
+        };
+        let burst = if scheduler.is_some_and(|scheduler| scheduler.sharing().is_some()) {
+            table.read("burst", findings, integer(1..=BURST as u64))
+        } else {
+            table.refuse(&["burst"], "scheduler = \"inline-cfcfs\"", findings);
             None
         };
         let is_dispatcher = |scheduler: &AvailableScheduler| {
@@ -201,6 +216,7 @@ impl ServeConfig {
             service: service?,
             scheduler: scheduler.unwrap_or_default(),
             outstanding: outstanding.unwrap_or(Outstanding::ONE),
+            burst: burst.map_or(1, |burst| burst as usize),
             share_cores,
             place,
             ports: ports?,

@@ -3,7 +3,7 @@
 //! | | queues | a lane takes | locks |
 //! |---|---|---|---|
 //! | [`Sharing::Central`] | one for all lanes, filled from all hardware queues of the device | the oldest packets of it | one |
-//! | [`Sharing::Stealing`] | one for each lane, filled from its hardware queue | the oldest of its own; if there are none, half of the fullest other queue, and at most a burst | one for each queue |
+//! | [`Sharing::Stealing`] | one for each lane, filled from its hardware queue | the oldest of its own; if there are none, the oldest of the fullest other queue, half of it at most | one for each queue |
 //!
 //! [`RxQueue::recv`] takes the lock of the queue that it receives from and keeps it until [`RxQueue::release`], so that the lane can
 //! do what has to be in the order of the queue before another lane receives. A lane that finds nothing keeps no lock. No lane waits
@@ -37,14 +37,24 @@ pub enum Sharing {
     Stealing {
         /// Packets that a lane takes of its own queue at a time, at least 1.
         pop: usize,
+        /// Packets that it takes of another's at most, which are half of them at most; at least 1.
+        steal: usize,
     },
 }
 
 impl Sharing {
     /// One queue, of which a lane takes one packet at a time.
     pub const CENTRAL: Sharing = Sharing::Central { pop: 1 };
-    /// A queue for each lane, of which it takes one packet at a time.
-    pub const STEALING: Sharing = Sharing::Stealing { pop: 1 };
+    /// A queue for each lane; each takes one packet at a time of its own, or of the fullest other.
+    pub const STEALING: Sharing = Sharing::Stealing { pop: 1, steal: 1 };
+
+    /// The same, where a lane takes `burst` packets at a time of any queue.
+    pub fn in_bursts_of(self, burst: usize) -> Sharing {
+        match self {
+            Sharing::Central { .. } => Sharing::Central { pop: burst },
+            Sharing::Stealing { .. } => Sharing::Stealing { pop: burst, steal: burst },
+        }
+    }
 }
 
 /// Lets lanes share the receive queues of a device, one of which each lane has so far, in the order of the lanes.
@@ -52,7 +62,7 @@ pub fn share_receive(mut queues: Vec<Box<dyn RxQueue>>, sharing: Sharing) -> Vec
     queues.iter_mut().for_each(|queue| queue.leave_transmit());
     match sharing {
         Sharing::Central { pop } => central::share(queues, pop.max(1)),
-        Sharing::Stealing { pop } => stealing::share(queues, pop.max(1)),
+        Sharing::Stealing { pop, steal } => stealing::share(queues, pop.max(1), steal.max(1)),
     }
 }
 

@@ -12,6 +12,8 @@ use super::computation::Computation;
 pub const REPETITIONS: usize = 20;
 /// How far the median of the repetitions may be from the time, as a share of it.
 pub const TOLERANCE: f64 = 0.02;
+/// How far a count may be that was found earlier.
+const TOLERANCE_KEPT: f64 = 0.05;
 /// Corrections at most.
 const CORRECTIONS: usize = 8;
 /// Operations at most.
@@ -21,6 +23,8 @@ const SPAN: u64 = 2_000_000;
 /// How long operations run before any is counted, in nanoseconds: what was just written of a buffer is in caches that do not hold
 /// it later.
 const SETTLE: u64 = 500_000_000;
+/// The same before a count is measured again.
+const SETTLE_AGAIN: u64 = 100_000_000;
 
 /// A count of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,17 +45,42 @@ impl Calibration {
         let distance = (self.measured_ns / self.target_ns as f64 - 1.0).abs();
         distance <= TOLERANCE && self.spread <= TOLERANCE
     }
+
+    /// Whether a count that was found earlier still takes its time, within 5 %: processors change their speed.
+    pub fn still_holds(&self) -> bool {
+        (self.measured_ns / self.target_ns as f64 - 1.0).abs() <= TOLERANCE_KEPT
+    }
 }
 
 /// Finds how many operations of `computation` take `target` nanoseconds, with the two readings of the clock around them.
 pub fn calibrate(computation: &mut Computation, clock: &Clock, target: u64) -> Calibration {
+    settle(computation, clock, SETTLE);
+    search(target, measuring(computation, clock, target))
+}
+
+/// What a count that was found earlier takes now.
+pub fn measure_again(
+    computation: &mut Computation,
+    clock: &Clock,
+    found: &Calibration,
+) -> Calibration {
+    settle(computation, clock, SETTLE_AGAIN);
+    let target = found.target_ns;
+    repeat(target, found.operations, &mut measuring(computation, clock, target))
+}
+
+fn settle(computation: &mut Computation, clock: &Clock, nanos: u64) {
     let begin = clock.cycles();
-    while clock.nanos_between(begin, clock.cycles()) < SETTLE {
+    while clock.nanos_between(begin, clock.cycles()) < nanos {
         computation.run(1_000);
     }
+}
+
+/// What so many operations take, of which about `target` nanoseconds are expected: the median of many runs.
+fn measuring(computation: &mut Computation, clock: &Clock, target: u64) -> impl FnMut(u64) -> f64 {
     let runs = (SPAN / target.max(1)).clamp(5, 201) as usize;
     let mut times = Vec::with_capacity(runs);
-    search(target, |operations| {
+    move |operations| {
         times.clear();
         for _ in 0..runs {
             let start = clock.cycles();
@@ -59,7 +88,7 @@ pub fn calibrate(computation: &mut Computation, clock: &Clock, target: u64) -> C
             times.push(clock.nanos_between(start, clock.cycles()) as f64);
         }
         median(&mut times)
-    })
+    }
 }
 
 /// The same over any measurement.
@@ -135,6 +164,19 @@ mod tests {
         });
         assert!(found.holds(), "{found:?}");
         assert!((2_450..=2_550).contains(&found.operations), "{found:?}");
+    }
+
+    #[test]
+    fn a_kept_count_holds_until_the_machine_has_another_speed() {
+        let at = |speed: f64| repeat(1_000, 250, &mut |operations| operations as f64 * speed);
+        assert!(at(4.0).still_holds() && at(4.15).still_holds() && at(3.85).still_holds());
+        assert!(!at(2.6).still_holds() && !at(4.3).still_holds());
+        let clock = Clock::new();
+        let mut computation = Computation::new(crate::work::WorkKind::Roots, 0, 1);
+        let long = Calibration { target_ns: 1_000, operations: 1 << 20, ..at(4.0) };
+        let again = measure_again(&mut computation, &clock, &long);
+        assert_eq!((again.target_ns, again.operations), (1_000, 1 << 20));
+        assert!(!again.still_holds(), "a million roots take longer than a microsecond");
     }
 
     #[test]

@@ -85,6 +85,14 @@ impl RunningMembers {
         }
     }
 
+    /// What steps members: they do nothing by themselves any more.
+    pub(crate) fn take_steps(&mut self) -> StepMembers {
+        match std::mem::replace(&mut self.crew, Crew::Stepped(Box::new(|_| false))) {
+            Crew::Stepped(steps) => steps,
+            Crew::Threads(_) => panic!("threads are not stepped"),
+        }
+    }
+
     /// Ends members that are threads.
     pub(crate) fn stop(self, longest: std::time::Duration) -> PoolReport {
         match self.crew {

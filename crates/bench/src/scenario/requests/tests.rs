@@ -1,3 +1,5 @@
+use rheostat_tcp::sched::Outstanding;
+
 use super::*;
 use crate::record::RequestRow;
 use crate::scenario::AnyScenario;
@@ -80,8 +82,10 @@ fn the_scenario_that_comes_along_finds_that_one_queue_is_best_for_unequal_reques
 
 #[test]
 fn the_rig_gets_what_the_scenario_states() {
-    let text =
-        GOOD.replace("[service]", "rounds = 5\nwindow = \"20ms\"\n[service]\noutstanding = 2");
+    let text = GOOD.replace(
+        "[service]",
+        "rounds = 5\nwindow = \"20ms\"\n[service]\noutstanding = 2\nburst = 4",
+    );
     let text =
         text.replace("[\"10us\"", "[\"null\", \"10us\"").replace("\"simulated\"", "\"pumped\"");
     let scenario = parsed(&text).unwrap();
@@ -90,11 +94,12 @@ fn the_rig_gets_what_the_scenario_states() {
     assert_eq!(bench.loads, [OfferedLoad::Rate(20_000.0), OfferedLoad::Rate(90_000.0)]);
     assert_eq!((bench.workers, bench.rounds, bench.windows), (2, 5, 2));
     assert_eq!((bench.window, bench.connections), (Duration::from_millis(20), CONNECTIONS));
+    assert_eq!((bench.outstanding, bench.burst), (Outstanding::TWO, 4));
     let names: Vec<String> = bench.workloads.iter().map(RigWorkload::to_string).collect();
     assert_eq!(names, ["null", "constant-10us", "0.9:10us,0.1:100us"]);
     assert_eq!(scenario.targets(), [10_000, 10_000, 100_000]);
     let problem = scenario.simulate(&scenario.costs().unwrap(), 1, |_| {}).unwrap_err().to_string();
-    assert!(problem.starts_with("s.toml, line 12: `service.workloads`: `null` is"), "{problem}");
+    assert!(problem.starts_with("s.toml, line 13: `service.workloads`: `null` is"), "{problem}");
 }
 
 #[test]
@@ -135,6 +140,7 @@ fn mistakes_are_refused_with_the_line_and_what_would_be_right() {
         ("[service]", "rounds = 0\n[service]", "line 8", "`rounds`: between 1 and 1000"),
         ("[service]", "window = \"1us\"\n[service]", "line 8", "`window`: between 1ms and 10s"),
         ("[service]", "[service]\noutstanding = 3", "line 9", "`service.outstanding`: 1, or 2"),
+        ("[service]", "[service]\nburst = 33", "line 9", "`service.burst`: between 1 and 32"),
         ("[service]", "[service]\nconnections = 0", "line 9", "`service.connections`: between"),
         ("[service]", "[service]\narrivals = \"uniform\"", "line 9", "exponential gaps"),
         ("[service]", "times = true\n[service]", "line 8", "`times`: a simulation times no"),

@@ -18,6 +18,8 @@ struct StealingRx {
     lane: usize,
     /// Packets that it takes of its own queue at a time.
     pop: usize,
+    /// Packets that it takes of another's at most.
+    steal: usize,
     /// Its access to each queue. It has the lock of one at most.
     access: Vec<FairAccess<LaneQueue>>,
     /// The queue whose lock it has.
@@ -69,7 +71,11 @@ impl LaneQueue {
     }
 }
 
-pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn RxQueue>> {
+pub(super) fn share(
+    hardware: Vec<Box<dyn RxQueue>>,
+    pop: usize,
+    steal: usize,
+) -> Vec<Box<dyn RxQueue>> {
     let lanes = hardware.len();
     let stamps: Vec<_> = hardware.iter().map(|queue| queue.stamps_arrivals()).collect();
     let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
@@ -83,6 +89,7 @@ pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn 
         let part = StealingRx {
             lane,
             pop,
+            steal,
             access: locks.iter().cloned().map(FairAccess::new).collect(),
             locked: None,
             shared: shared.clone(),
@@ -101,8 +108,8 @@ pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn 
 enum Take {
     /// So many packets.
     Packets(usize),
-    /// Half of them, and at most a burst.
-    Half,
+    /// Half of them, and so many at most.
+    Half(usize),
 }
 
 impl StealingRx {
@@ -120,7 +127,7 @@ impl StealingRx {
             let is_read = queue.refill(pool, now);
             let most = match take {
                 Take::Packets(count) => count,
-                Take::Half => queue.packets.len().div_ceil(2),
+                Take::Half(most) => queue.packets.len().div_ceil(2).min(most),
             };
             count = most.min(burst.remaining_capacity()).min(queue.packets.len());
             burst.extend((0..count).map_while(|_| queue.packets.pop_front()));
@@ -143,7 +150,7 @@ impl StealingRx {
         let Shared { lengths, at_work, .. } = &*self.shared;
         self.lengths.clear();
         self.lengths.extend(lengths.iter().map(|length| length.0.load(Ordering::Relaxed)));
-        if let Some(theft) = choose_theft(self.lane, &self.lengths, BURST as u32) {
+        if let Some(theft) = choose_theft(self.lane, &self.lengths, self.steal as u32) {
             self.access[theft.victim].lock_soon();
             let take = Take::Packets(theft.requests as usize);
             return self.take(theft.victim, take, burst, (pool, now));
@@ -151,7 +158,7 @@ impl StealingRx {
         let lanes = self.access.len();
         for victim in (1..lanes).map(|step| (self.lane + step) % lanes) {
             if at_work.works(victim) && self.access[victim].try_lock().is_some() {
-                return self.take(victim, Take::Half, burst, (pool, now));
+                return self.take(victim, Take::Half(self.steal), burst, (pool, now));
             }
             // One that is poisoned.
             self.access[victim].release();

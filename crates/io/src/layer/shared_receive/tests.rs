@@ -150,7 +150,7 @@ fn a_lane_keeps_others_from_receiving_until_it_releases() {
 
 #[test]
 fn an_idle_lane_steals_the_older_half_of_the_fullest_queue() {
-    let mut rig = Rig::new(3, Sharing::STEALING);
+    let mut rig = Rig::new(3, Sharing::Stealing { pop: 1, steal: BURST });
     rig.arrive(0, 0..3);
     rig.arrive(1, 100..110);
     assert_eq!((rig.take(0), rig.take(1)), (vec![0], vec![100]));
@@ -163,8 +163,20 @@ fn an_idle_lane_steals_the_older_half_of_the_fullest_queue() {
 }
 
 #[test]
+fn as_many_are_stolen_as_are_taken_unless_more_may_be() {
+    for (burst, taken) in [(1, vec![1]), (2, vec![2, 3])] {
+        let mut rig = Rig::new(2, Sharing::STEALING.in_bursts_of(burst));
+        rig.arrive(0, 0..10);
+        assert_eq!(rig.take(0).len(), burst);
+        assert_eq!(rig.take(1), taken);
+    }
+    assert_eq!(Sharing::STEALING.in_bursts_of(1), Sharing::STEALING);
+    assert_eq!(Sharing::CENTRAL.in_bursts_of(1), Sharing::CENTRAL);
+}
+
+#[test]
 fn a_burst_is_stolen_at_most() {
-    let mut rig = Rig::new(2, Sharing::Stealing { pop: 2 });
+    let mut rig = Rig::new(2, Sharing::Stealing { pop: 2, steal: BURST });
     rig.arrive(0, 0..200);
     assert_eq!(rig.take(0), [0, 1]);
     // What the thief finds in the queue in memory.
@@ -231,7 +243,7 @@ fn a_lane_that_panics_leaves_nobody_waiting() {
 fn what_is_done_before_the_release_is_in_the_order_of_arrival() {
     const LANES: usize = 3;
     const PACKETS: u32 = 1_000;
-    for sharing in [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stealing { pop: 5 }] {
+    for sharing in [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stealing { pop: 5, steal: 3 }] {
         let mut rig = Rig::new(LANES, sharing);
         (0..LANES).for_each(|queue| rig.arrive(queue, (0..PACKETS).map(|n| n * 3 + queue as u32)));
         let orders: Arc<[Mutex<Vec<u32>>]> = (0..LANES).map(|_| Mutex::default()).collect();

@@ -53,7 +53,7 @@ fn lanes_of_a_central_queue_keep_flows_in_order_under_any_schedule() {
 
 #[test]
 fn lanes_that_steal_keep_flows_in_order_under_any_schedule() {
-    for sharing in [Sharing::STEALING, Sharing::Stealing { pop: 2 }] {
+    for sharing in [Sharing::STEALING, Sharing::Stealing { pop: 2, steal: 2 }] {
         explore(RandomScheduler::new_from_seed(3, SCHEDULES), sharing, false);
         explore(PctScheduler::new_from_seed(4, 3, SCHEDULES), sharing, false);
     }

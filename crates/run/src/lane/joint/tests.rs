@@ -97,7 +97,7 @@ fn a_lane_goes_on_in_a_poll_up_to_a_burst() {
 
 #[test]
 fn an_idle_lane_takes_half_of_what_waits_for_another() {
-    let mut turns = slow_turns(Sharing::STEALING, [9, 0, 0]);
+    let mut turns = slow_turns(Sharing::Stealing { pop: 1, steal: BURST }, [9, 0, 0]);
     let mut poll = |lane: usize| turns.lanes[lane].poll(NOW).packets;
     assert_eq!([poll(0), poll(1), poll(2), poll(0)], [1, 4, 2, 1]);
     assert_eq!(turns.finish(), []);
@@ -105,7 +105,7 @@ fn an_idle_lane_takes_half_of_what_waits_for_another() {
 
 #[test]
 fn lanes_on_threads_keep_flows_in_order() {
-    for sharing in [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stealing { pop: 4 }] {
+    for sharing in [Sharing::CENTRAL, Sharing::STEALING, Sharing::Stealing { pop: 4, steal: 2 }] {
         let mut turns = Turns::new(sharing, [0; 3]);
         for (queue, count) in turns.queues.iter().zip([3_000, 1_000, 0]) {
             queue.stamps.lock().unwrap().extend(0..count);
