@@ -107,7 +107,9 @@ lane_counters! {
     panics,
     /// Polls that found no work.
     idle_polls,
-    /// Nanoseconds in polls that found work.
+    /// Polls that found work.
+    busy_polls,
+    /// Nanoseconds in them.
     busy_ns,
     /// Nanoseconds of the wall clock from the start of the first poll to the end of the last, polled or not.
     total_ns,

@@ -16,9 +16,9 @@
 //! connection comes from the other worker: by the other price of the shard's lock, and by what its state in another cache costs.
 //!
 //! Hand-offs: what `dispatcher-1:1` takes per request when there is always more to do, beyond one inline worker, is the network worker's
-//! time to give a request and to take its reply; half of it is each. With one outstanding it waits for its member in between, so its
-//! time is that of the polls that found something, each of which has one reply. Behind it, each way has a latency, which the ways of the
-//! probe tell with one request under way.
+//! time to give a request and to take its reply, without that of the polls it makes for them; half of it is each. It may wait for its
+//! member in between, so its time is that of polls that found something, which are counted. Behind it, each way has a latency, which
+//! the ways of the probe tell with one request under way.
 //!
 //! Locks and steals: [`lock_costs`](super::lock_costs).
 
@@ -106,8 +106,10 @@ fn add_handoffs(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(),
     let alone = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, 1)?;
     let one = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, MANY)?;
     let two = probe("dispatcher-1:1", (2, cores), Outstanding::TWO, MANY)?;
-    let each_of_one = (one.busy_ns - inline - costs.flush_ns.mean_ns()) / 2.0;
-    let each_of_two = (two.worker_ns - inline) / 2.0;
+    let poll = costs.flush_ns.mean_ns();
+    let inline = inline - poll / BURST as f64;
+    let each = |probed: &Probed| (probed.busy_ns - inline - probed.polls * poll) / 2.0;
+    let (each_of_one, each_of_two) = (each(&one), each(&two));
     costs.handoff_give_k1_ns = constant(each_of_one);
     costs.handoff_take_k1_ns = constant(each_of_one);
     costs.handoff_give_k2_ns = constant(each_of_two);
@@ -146,6 +148,8 @@ struct Probed {
     worker_ns: f64,
     /// The part of it in which they had something to do.
     busy_ns: f64,
+    /// Polls in which they had, per request.
+    polls: f64,
     tcp_in: Distribution,
     parse: Distribution,
     /// From parsing to the application, and from there to encoding.
@@ -175,7 +179,7 @@ fn probe(
     service.clients.follow(Plan::Closed { under_way });
     thread::sleep(WARM_UP);
     service.clients.record_stages(MOST);
-    let sample = || (Instant::now(), service.clients.totals(), service.busy_ns());
+    let sample = || (Instant::now(), service.clients.totals(), service.busy());
     let mut samples = vec![sample()];
     for _ in 0..WINDOWS {
         thread::sleep(WINDOW);
@@ -183,7 +187,7 @@ fn probe(
     }
     let stages = service.clients.take_stages();
     service.clients.follow(Plan::Idle);
-    let (mut walls, mut busy) = (Vec::new(), Vec::new());
+    let (mut walls, mut busy, mut polls) = (Vec::new(), Vec::new(), Vec::new());
     for pair in samples.windows(2) {
         let [earlier, later] = pair else { continue };
         let done = later.1.since(&earlier.1);
@@ -195,16 +199,19 @@ fn probe(
         let client = per_request(service.nanos(done.ticks));
         let wall = later.0.duration_since(earlier.0).as_nanos() as f64 * lanes(scheduler) as f64;
         walls.push(per_request(wall) - client);
-        busy.push(per_request((later.2 - earlier.2) as f64) - client);
+        busy.push(per_request((later.2.1 - earlier.2.1) as f64) - client);
+        polls.push(per_request((later.2.0 - earlier.2.0) as f64));
     }
-    let (Some(worker_ns), Some(busy_ns)) = (median(walls), median(busy)) else {
+    let (Some(worker_ns), Some(busy_ns), Some(polls)) =
+        (median(walls), median(busy), median(polls))
+    else {
         return Err(service.silent());
     };
     if stages.iter().all(Vec::is_empty) {
         return Err(service.silent());
     }
     service.stop(0)?;
-    Ok(Probed::of(&stages, &clock, reading_ns(&clock), (worker_ns, busy_ns)))
+    Ok(Probed::of(&stages, &clock, reading_ns(&clock), [worker_ns, busy_ns, polls]))
 }
 
 impl Probed {
@@ -213,7 +220,7 @@ impl Probed {
         stages: &[Vec<Stages>],
         clock: &Clock,
         reading: f64,
-        (worker_ns, busy_ns): (f64, f64),
+        [worker_ns, busy_ns, polls]: [f64; 3],
     ) -> Probed {
         let nanos = |ticks: u64| {
             let taken = clock.nanos_between(Cycles(0), Cycles(ticks));
@@ -226,6 +233,7 @@ impl Probed {
         Probed {
             worker_ns,
             busy_ns,
+            polls,
             tcp_in: times(Stages::tcp_in),
             parse: times(Stages::parse),
             ways: times(Stages::ways),

@@ -10,7 +10,7 @@ use rheostat_base::{Clock, CoreSet, DeviceId};
 use rheostat_io::Device;
 use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{Pool, Runtime, RuntimeConfig};
+use rheostat_run::{LaneSample, Pool, Runtime, RuntimeConfig};
 use rheostat_serve::work::{Operations, Work, WorkConfig};
 use rheostat_serve::{
     Application, AvailableScheduler, ListenerConfig, RequestTimes, ServeConfig, ServeControl,
@@ -189,9 +189,11 @@ impl RunningService {
         self.control.request_times()
     }
 
-    /// Nanoseconds in which lanes had something to do so far.
-    pub(super) fn busy_ns(&self) -> u64 {
-        self.runtime.view().sample().lanes.iter().map(|lane| lane.busy_ns).sum()
+    /// The polls in which lanes had something to do so far, and their nanoseconds.
+    pub(super) fn busy(&self) -> (u64, u64) {
+        let lanes = self.runtime.view().sample().lanes;
+        let sum = |of: fn(&LaneSample) -> u64| lanes.iter().map(of).sum();
+        (sum(|lane| lane.busy_polls), sum(|lane| lane.busy_ns))
     }
 
     /// Nanoseconds of so many ticks.

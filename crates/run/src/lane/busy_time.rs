@@ -24,6 +24,7 @@ impl BusyTime {
         let to = to.max(from);
         self.until = to;
         if worked {
+            counters.busy_polls.increment();
             counters.busy_ns.add(to.as_nanos() - from.as_nanos());
         }
         counters.total_ns.set(to.as_nanos() - began.as_nanos());

@@ -139,6 +139,8 @@ fn median(times: &mut [f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: clock.
+
     use super::*;
 
     #[test]
