@@ -309,7 +309,7 @@ mod tests {
             sent: 1_000 + ticks(210 + 40 + 300 + 30 + 150),
             has_moved: false,
         };
-        let times = Probed::of(&[vec![stages; 3]], &clock, 10.0, (0.0, 0.0));
+        let times = Probed::of(&[vec![stages; 3]], &clock, 10.0, [0.0, 0.0, 1.0]);
         for (time, expected) in [
             (times.tcp_in, 200.0),
             (times.parse, 30.0),
