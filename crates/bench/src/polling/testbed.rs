@@ -22,7 +22,7 @@ use crate::disturbance::Disturbance;
 use crate::dut;
 use crate::error::BenchError;
 use crate::real::intervals::{arrived, no_room};
-use crate::worker_time::workers_cpu;
+use crate::worker_time::WorkersCpu;
 
 /// Entries of the indirection table, and shards.
 const BUCKETS: usize = 128;
@@ -216,7 +216,7 @@ impl Testbed {
 /// Counters at one moment.
 struct Reading {
     at: Instant,
-    cpu: Duration,
+    cpu: WorkersCpu,
     sample: Sample,
     beside: Option<Progress>,
     disturbance: Disturbance,
@@ -225,7 +225,7 @@ struct Reading {
 impl Reading {
     fn take(runtime: &mut Runtime, beside: Option<&mut Competitor>) -> Result<Reading, BenchError> {
         let beside = beside.map(Competitor::progress).transpose()?;
-        let (at, cpu) = (Instant::now(), workers_cpu());
+        let (at, cpu) = (Instant::now(), WorkersCpu::now());
         Ok(Reading { at, cpu, sample: runtime.sample(), beside, disturbance: Disturbance::read() })
     }
 
@@ -251,7 +251,7 @@ impl Reading {
         });
         Slice {
             seconds: (self.at - first.at).as_secs_f64(),
-            cpu: self.cpu.saturating_sub(first.cpu).as_secs_f64(),
+            cpu: self.cpu.since(&first.cpu).as_secs_f64(),
             arrived: arrived(&self.sample) - arrived(&first.sample),
             lost: no_room(&self.sample) - no_room(&first.sample),
             delivered: sum.sent,

@@ -27,7 +27,7 @@ use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::real::busy_work::{BusyWork, RoundTime};
 use crate::real::intervals::{arrived, delivered, no_room};
-use crate::worker_time::workers_cpu;
+use crate::worker_time::WorkersCpu;
 
 /// Entries of the indirection table, and shards.
 const BUCKETS: usize = 128;
@@ -51,7 +51,7 @@ pub struct Measurement {
 /// What there was to see at one moment.
 struct Look {
     sample: Sample,
-    cpu: Duration,
+    cpu: WorkersCpu,
     disturbance: Disturbance,
 }
 
@@ -59,7 +59,7 @@ impl Look {
     fn now(runtime: &Runtime) -> Look {
         Look {
             sample: runtime.view().sample(),
-            cpu: workers_cpu(),
+            cpu: WorkersCpu::now(),
             disturbance: Disturbance::read(),
         }
     }
@@ -271,7 +271,7 @@ fn observe(first: &Look, last: &Look, latencies: &Latencies) -> Observation {
         latency_p50: quantile(0.5),
         latency_p99: quantile(0.99),
         packets,
-        cpu_share: last.cpu.saturating_sub(first.cpu).as_secs_f64() / (seconds * lanes as f64),
+        cpu_share: last.cpu.since(&first.cpu).as_secs_f64() / (seconds * lanes as f64),
         loss: lost as f64 / came.max(1) as f64,
         disturbance: Some((disturbance.run_delay, disturbance.steal)),
     }
