@@ -53,6 +53,7 @@ mod tests {
         let worker = thread::Builder::new().name(format!("{WORKER}7")).spawn(work).unwrap();
         assert!(worker.join().unwrap());
     }
+
     #[test]
     fn a_worker_that_ends_takes_nothing_from_what_others_did() {
         let of = |times: &[(i32, u64)]| {
