@@ -41,11 +41,11 @@ pub(crate) struct Conversations<A: Application> {
     shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
     /// What is under way on the connection whose turn it is.
-    current: Pending<A>,
-    /// Whether its input is in the lane's own buffer, which it leaves when its turn is over.
-    reads_own: bool,
-    /// That buffer, while it does not.
-    spare: Vec<u8>,
+    current: Box<Pending<A>>,
+    /// What a connection reads into that has no bytes from before.
+    input: Vec<u8>,
+    /// Whether that is so with the one whose turn it is.
+    reads_here: bool,
     /// For pieces of replies.
     piece: Vec<u8>,
     /// For what is under way on a connection between its turns.
@@ -73,7 +73,7 @@ impl<A: Application> Driver for Conversations<A> {
     #[inline]
     fn reads_into(&mut self, entry: &Entry<Stream<A>>) -> Option<&mut Vec<u8>> {
         let waits = matches!(entry.phase, Phase::Opening | Phase::Open);
-        (waits && entry.stream.pending.is_none()).then_some(&mut self.current.input)
+        (waits && entry.stream.pending.is_none()).then_some(&mut self.input)
     }
 
     fn advance(
@@ -154,7 +154,7 @@ impl<A: Application> Driver for Conversations<A> {
 
     fn settle(&mut self, connections: Option<&mut Connections<Stream<A>>>) -> Option<u32> {
         let Outcome { origin, reply } = self.apart.as_mut()?.next_outcome()?;
-        let Origin { connection, place, timed, .. } = origin;
+        let Origin { connection, place, timed } = origin;
         let entry = connections.and_then(|connections| connections.live_mut(connection));
         let counter = match &reply {
             Ok(_) => &self.counters.requests,
@@ -213,9 +213,9 @@ impl<A: Application> Conversations<A> {
             worker: None,
             shared,
             counters,
-            current: Pending::new(),
-            reads_own: true,
-            spare: Vec::new(),
+            current: Box::new(Pending::new()),
+            input: Vec::new(),
+            reads_here: true,
             piece: Vec::new(),
             boxes: Vec::new(),
             apart: None,
@@ -249,7 +249,8 @@ impl<A: Application> Conversations<A> {
     fn on_panic(&mut self, entry: &mut Entry<Stream<A>>) {
         self.counters.panics.increment();
         abort(entry);
-        (self.current, self.reads_own) = (Pending::new(), true);
+        (*self.current, self.reads_here) = (Pending::new(), true);
+        self.input.clear();
         self.renew_worker();
     }
 
@@ -301,15 +302,15 @@ impl<A: Application> Conversations<A> {
                 // The next reply goes on with it.
                 return Turn::Over;
             }
-            let (request, class) = match self.current.request.take() {
-                Some(request) => (request, 0),
+            let request = match self.current.request.take() {
+                Some(request) => request,
                 None => match self.next_request(entry, now) {
                     Next::Request(request, class) => {
                         self.current.timed = match &mut self.times {
                             Some(times) => times.find(class),
                             None => None,
                         };
-                        (request, class)
+                        request
                     }
                     Next::None if self.is_over(entry) => {
                         self.end_behind_replies(entry);
@@ -335,7 +336,7 @@ impl<A: Application> Conversations<A> {
             if let (Some(apart), Some(connection)) = (&mut self.apart, self.turn_of) {
                 let place = self.current.replies.expect();
                 let timed = self.current.timed.take();
-                let origin = Origin { connection, place, class, timed };
+                let origin = Origin { connection, place, timed };
                 apart.add(Job { origin, request });
                 continue;
             }
@@ -373,15 +374,15 @@ impl<A: Application> Conversations<A> {
 
     /// Whether no request will come: the peer has finished, or the run ends and nothing is under way.
     fn is_over(&self, entry: &Entry<Stream<A>>) -> bool {
-        entry.peer_finished || self.shared.is_draining() && self.current.unparsed().is_empty()
+        entry.peer_finished || self.shared.is_draining() && self.unparsed().is_empty()
     }
 
     /// Everything is written: ends our direction, and waits for the peer to end its own.
     fn finish(&mut self, entry: &mut Entry<Stream<A>>, now: Time) {
         entry.tcp.finish(now);
         let until = now + self.shared.limits().linger;
-        self.current.input.clear();
-        (self.current.taken, entry.stream.conn) = (0, None);
+        self.forget_input();
+        entry.stream.conn = None;
         entry.phase = Phase::Lingering(until);
     }
 }

@@ -18,15 +18,13 @@ pub(crate) struct Job<A: Application> {
 }
 
 /// Where a request comes from, and its reply goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) connection: ConnectionId,
     /// Its place among the requests of the connection.
     pub(crate) place: u32,
-    /// What kind of request it is, as the application says.
-    pub(crate) class: u8,
     /// When its stages ended, if it is timed.
-    pub(crate) timed: Option<Timed>,
+    pub(crate) timed: Option<Box<Timed>>,
 }
 
 /// What came of a request.

@@ -98,7 +98,8 @@ impl<A: Application> Members<A> {
 
     fn submit(&mut self, Job { origin, request }: Job<A>) -> Option<Job<A>> {
         let asked = Asked { request, is_timed: origin.timed.is_some() };
-        let refused = self.client.submit(origin, hash(origin.connection), asked);
+        let hash = hash(origin.connection);
+        let refused = self.client.submit(origin, hash, asked);
         refused.err().map(|(origin, Asked { request, .. })| Job { origin, request })
     }
 }

@@ -27,7 +27,7 @@ impl<A: Application> Conversations<A> {
         let longest = self.shared.limits().longest_request;
         loop {
             let Entry { tcp, stream, .. } = entry;
-            let have = self.current.unparsed().len();
+            let have = self.unparsed().len();
             if have < self.current.needed.max(1) {
                 if self.read(tcp) == 0 {
                     return Next::None;
@@ -36,7 +36,8 @@ impl<A: Application> Conversations<A> {
                 continue;
             }
             let Some(conn) = &mut stream.conn else { return Next::None };
-            let Pending { input, taken, needed, .. } = &mut self.current;
+            let Pending { input, taken, needed, .. } = &mut *self.current;
+            let input = if self.reads_here { &self.input } else { input };
             match self.app.parse(conn, &input[*taken..]) {
                 Parsed::Need(more) => {
                     *needed = more.max(have + 1);
@@ -56,7 +57,8 @@ impl<A: Application> Conversations<A> {
 
     /// Reads what has arrived: a piece, or as much as the next request takes.
     fn read(&mut self, tcp: &mut Connection) -> usize {
-        let Pending { input, taken, needed, .. } = &mut self.current;
+        let Pending { input, taken, needed, .. } = &mut *self.current;
+        let input = if self.reads_here { &mut self.input } else { input };
         let most = needed.saturating_sub(input.len() - *taken).max(PIECE);
         let wanted = tcp.unread().min(most);
         if wanted == 0 {
@@ -74,21 +76,29 @@ impl<A: Application> Conversations<A> {
         read
     }
 
-    /// Begins the turn of a connection: what was under way on it is. One without input reads into the lane's buffer.
+    /// Bytes read that no request has taken.
+    pub(super) fn unparsed(&self) -> &[u8] {
+        let input = if self.reads_here { &self.input } else { &self.current.input };
+        &input[self.current.taken..]
+    }
+
+    /// Takes no further bytes of those that were read.
+    pub(super) fn forget_input(&mut self) {
+        let input = if self.reads_here { &mut self.input } else { &mut self.current.input };
+        input.clear();
+        self.current.taken = 0;
+    }
+
+    /// Begins the turn of a connection: what was under way on it is.
     pub(super) fn begin(&mut self, stream: &mut Stream<A>) {
-        let Some(mut pending) = stream.pending.take() else {
-            self.counters.bytes_in.add(self.current.input.len() as u64);
+        let Some(pending) = stream.pending.take() else {
+            self.counters.bytes_in.add(self.input.len() as u64);
             return;
         };
-        std::mem::swap(&mut self.current, &mut pending);
-        let own = std::mem::take(&mut pending.input);
-        self.reads_own = self.current.input.capacity() == 0;
-        match self.reads_own {
-            true => self.current.input = own,
-            false => self.spare = own,
-        }
+        self.reads_here = pending.input.is_empty();
+        let nothing = std::mem::replace(&mut self.current, pending);
         if self.boxes.len() < BOXES {
-            self.boxes.push(pending);
+            self.boxes.push(nothing);
         }
     }
 
@@ -100,38 +110,26 @@ impl<A: Application> Conversations<A> {
             self.current.replies.clear();
             self.current.is_last = false;
             self.current.output.clear();
-            self.current.input.clear();
+            self.forget_input();
+        }
+        if self.unparsed().is_empty() {
+            if !self.reads_here {
+                self.current.input = Vec::new();
+            }
+            self.current.taken = 0;
+        } else if self.reads_here {
+            self.current.input = self.unparsed().to_vec();
             self.current.taken = 0;
         }
-        if !self.current.is_nothing() {
-            let own = if self.reads_own { Vec::new() } else { std::mem::take(&mut self.spare) };
-            let mut pending = self.boxes.pop().unwrap_or_else(|| Box::new(Pending::new()));
-            pending.input = own;
-            std::mem::swap(&mut self.current, &mut pending);
-            if pending.unparsed().is_empty() {
-                self.keep(&mut pending);
-            } else if self.reads_own {
-                let rest = pending.unparsed().to_vec();
-                self.keep(&mut pending);
-                pending.input = rest;
-            }
-            entry.stream.pending = Some(pending);
-        } else if !self.reads_own {
-            self.current.input = std::mem::take(&mut self.spare);
+        if self.current.input.is_empty() && self.current.is_nothing() {
+            // Of a request only a part of which is there, more is known.
+            self.current.needed = 0;
+        } else {
+            let nothing = self.boxes.pop().unwrap_or_else(|| Box::new(Pending::new()));
+            entry.stream.pending = Some(std::mem::replace(&mut self.current, nothing));
         }
-        // Of a request only a part of which is there, more is known.
-        (self.current.taken, self.current.needed) = (0, 0);
-        self.reads_own = true;
-        self.current.input.clear();
-        self.current.input.shrink_to(2 * PIECE);
-    }
-
-    /// Takes the buffer for input back, if it is the lane's.
-    fn keep(&mut self, pending: &mut Pending<A>) {
-        let input = std::mem::take(&mut pending.input);
-        pending.taken = 0;
-        if self.reads_own {
-            self.current.input = input;
-        }
+        self.reads_here = true;
+        self.input.clear();
+        self.input.shrink_to(2 * PIECE);
     }
 }

@@ -14,8 +14,9 @@ pub(crate) struct Stream<A: Application> {
 
 /// What of a connection is under way: between two of its turns in its place, during one with the lane.
 pub(crate) struct Pending<A: Application> {
-    /// Bytes read, of which the first `taken` were parts of requests.
+    /// Bytes read, if not all of them were parts of requests; the lane's buffer has them during the connection's first turn.
     pub(crate) input: Vec<u8>,
+    /// How many of the bytes read were parts of requests.
     pub(crate) taken: usize,
     /// How many bytes the next request takes at least.
     pub(crate) needed: usize,
@@ -24,9 +25,9 @@ pub(crate) struct Pending<A: Application> {
     /// A reply that is not written completely.
     pub(crate) reply: Option<A::Reply>,
     /// When the stages of that request ended, if it is timed.
-    pub(crate) timed: Option<Timed>,
+    pub(crate) timed: Option<Box<Timed>>,
     /// Replies to requests that are handled apart.
-    pub(crate) replies: Replies<(A::Reply, Option<Timed>)>,
+    pub(crate) replies: Replies<(A::Reply, Option<Box<Timed>>)>,
     /// Whether no request is taken any more: the connection ends behind the last of those replies.
     pub(crate) is_last: bool,
     /// Encoded bytes that the send buffer had no room for.
@@ -70,17 +71,11 @@ impl<A: Application> Pending<A> {
         }
     }
 
-    /// Bytes read that no request has taken.
-    pub(crate) fn unparsed(&self) -> &[u8] {
-        &self.input[self.taken..]
-    }
-
-    /// Whether there is nothing.
+    /// Whether there is nothing but what was read.
     pub(crate) fn is_nothing(&self) -> bool {
         self.request.is_none()
             && self.reply.is_none()
             && self.replies.is_empty()
             && self.output.is_empty()
-            && self.unparsed().is_empty()
     }
 }

@@ -37,8 +37,12 @@ pub(crate) struct TimesMeter {
     counted: Time,
     /// What the slowest requests took at least, in nanoseconds.
     slow: u32,
-    /// Requests whose replies are about to be sent, and whether each was sampled.
-    leaving: Vec<Timed>,
+    /// Requests whose replies are about to be sent.
+    #[expect(clippy::vec_box, reason = "a request that is timed keeps its box until it is noted")]
+    leaving: Vec<Box<Timed>>,
+    /// Boxes for those to come.
+    #[expect(clippy::vec_box, reason = "as above")]
+    spares: Vec<Box<Timed>>,
 }
 
 /// A request that is timed.
@@ -104,6 +108,7 @@ impl TimesMeter {
             counted: Time::ZERO,
             slow: 0,
             leaving: Vec::new(),
+            spares: Vec::new(),
         }
     }
 
@@ -116,7 +121,7 @@ impl TimesMeter {
 
     /// A request was found in the segment at hand: to be timed, or not.
     #[inline]
-    pub(crate) fn find(&mut self, class: u8) -> Option<Timed> {
+    pub(crate) fn find(&mut self, class: u8) -> Option<Box<Timed>> {
         self.left = self.left.saturating_sub(1);
         let is_sampled = self.left == 0;
         if is_sampled {
@@ -127,7 +132,14 @@ impl TimesMeter {
         let mut stamps = Stamps::new(self.arrived, class);
         stamps.end(RequestStage::ReceiveQueue, self.received);
         stamps.end(RequestStage::TcpIn, self.config.clock.now());
-        Some(Timed { stamps, is_sampled, is_begun: false })
+        let timed = Timed { stamps, is_sampled, is_begun: false };
+        match self.spares.pop() {
+            Some(mut place) => {
+                *place = timed;
+                Some(place)
+            }
+            None => Some(Box::new(timed)),
+        }
     }
 
     /// Whether the request at hand may be among the slowest, and may be timed.
@@ -151,14 +163,14 @@ impl TimesMeter {
     }
 
     /// A stage of a request has ended.
-    pub(crate) fn end(&self, timed: &mut Option<Timed>, stage: RequestStage) {
+    pub(crate) fn end(&self, timed: &mut Option<Box<Timed>>, stage: RequestStage) {
         if let Some(timed) = timed {
             timed.stamps.end(stage, self.config.clock.now());
         }
     }
 
     /// The application begins to handle a request, or goes on with it.
-    pub(crate) fn handle(&self, timed: &mut Option<Timed>) {
+    pub(crate) fn handle(&self, timed: &mut Option<Box<Timed>>) {
         if let Some(timed) = timed.as_mut().filter(|timed| !timed.is_begun) {
             timed.is_begun = true;
             timed.stamps.end(RequestStage::Queue, self.config.clock.now());
@@ -167,7 +179,7 @@ impl TimesMeter {
 
     /// The reply to a request is encoded.
     #[inline]
-    pub(crate) fn encoded(&mut self, timed: Option<Timed>) {
+    pub(crate) fn encoded(&mut self, timed: Option<Box<Timed>>) {
         self.leaving.extend(timed);
     }
 
@@ -192,6 +204,7 @@ impl TimesMeter {
                 record.sample(&timed.stamps);
             }
             self.slow = record.rank(timed.stamps, self.config.slowest);
+            self.spares.push(timed);
         }
     }
 }
@@ -303,9 +316,10 @@ mod tests {
                 clock.advance_to(received);
                 meter.begin(received - Duration::from_nanos(late + 2 * n), received);
                 let timed = meter.find(0);
+                let is_timed = timed.is_some();
                 meter.encoded(timed);
                 meter.sent();
-                u64::from(timed.is_some())
+                u64::from(is_timed)
             };
             (0..requests).map(find).sum::<u64>()
         };
