@@ -11,6 +11,7 @@ pub mod locked_queue;
 pub mod parker;
 pub mod prefetch;
 pub mod spsc;
+pub mod stamped_ring;
 pub mod take_cell;
 pub mod try_lock;
 

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::choice::IdlePolicy;
 use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::sync::spsc;
+use rheostat_base::sync::stamped_ring;
 use rheostat_base::{CoreId, sync};
 use thiserror::Error;
 
@@ -260,7 +260,7 @@ fn connect<W, T, R>(
             let state = states[member].clone();
             // A member may answer all tasks of its lane, if it takes them from others.
             let (replies_in, replies_out) =
-                spsc::ring(if team.is_some() { most } else { depth.max(2) });
+                stamped_ring::ring(if team.is_some() { most } else { depth.max(2) });
             let (front, back) = match &team {
                 Some((team, burst)) => (
                     Front::of_team((team.clone(), number), replies_out, state),
@@ -271,7 +271,7 @@ fn connect<W, T, R>(
                     ),
                 ),
                 None => {
-                    let (tasks_in, tasks_out) = spsc::ring(depth.max(2));
+                    let (tasks_in, tasks_out) = stamped_ring::ring(depth.max(2));
                     (
                         Front::of_ring(tasks_in, replies_out, state),
                         Back::of_ring(tasks_out, replies_in, slot.clone()),

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use rheostat_base::sync::Arc;
 use rheostat_base::sync::atomic::{AtomicBool, Ordering};
-use rheostat_base::sync::spsc::{Consumer, Producer};
+use rheostat_base::sync::stamped_ring::{Consumer, Producer};
 use thiserror::Error;
 
 use super::team::{Team, Thief};
@@ -184,11 +184,12 @@ impl<T, R> Front<T, R> {
     }
 
     /// Takes the answers that are there. `true` when the member has ended and these were its last.
-    pub(super) fn collect(&mut self, answer: impl FnMut(Answer<R>)) -> bool {
+    pub(super) fn collect(&mut self, mut answer: impl FnMut(Answer<R>)) -> bool {
         // Read before the replies, so that when the member has ended, all its replies are seen and the rest will never come.
         let has_ended = self.has_just_ended();
-        // All that are there: whatever was seen of the ring earlier was taken then, so it is looked at anew.
-        self.replies.pop_each(usize::MAX, answer);
+        while let Some(reply) = self.replies.pop() {
+            answer(reply);
+        }
         self.has_ended |= has_ended;
         has_ended
     }
