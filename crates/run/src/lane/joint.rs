@@ -168,16 +168,18 @@ impl Lane {
                 self.reception.wake_others(self.id, 1);
             }
             let works = self.service.work(&mut self.out);
+            // Asked before anything is settled: what is settled may put more work off.
+            if !works && self.service.unsettled().is_none() {
+                return;
+            }
             let mut tries = 0;
             while !self.settle_jointly() && tries < SPINS {
                 pause(tries);
                 tries += 1;
             }
             misses = if works { 0 } else { misses + 1 };
-            match self.service.unsettled() {
-                None if !works => return,
-                Some(_) if !works => pause(misses),
-                _ => {}
+            if !works && self.service.unsettled().is_some() {
+                pause(misses);
             }
         }
     }
