@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rheostat_base::Time;
 use rheostat_base::sync::Arc;
@@ -28,8 +28,8 @@ struct CentralRx {
 /// What lanes see without the lock.
 struct Shared {
     lock: Arc<FairLock<CentralQueue>>,
-    /// Packets in the queue, as the last lane left it. A hint, which orders nothing: Relaxed.
-    waiting: AtomicUsize,
+    /// Whether the last lane has left packets in the queue. A hint, which orders nothing: Relaxed.
+    has_packets: AtomicBool,
     at_work: AtWork,
 }
 
@@ -39,6 +39,8 @@ struct CentralQueue {
     hardware: Vec<Box<dyn RxQueue>>,
     /// The hardware queue that is read first next time.
     turn: usize,
+    /// What lanes without the lock were told.
+    told: bool,
 }
 
 pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn RxQueue>> {
@@ -47,9 +49,10 @@ pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn 
     let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
     watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
     let packets = VecDeque::with_capacity(2 * rheostat_packet::BURST);
-    let lock = Arc::new(FairLock::new(CentralQueue { packets, hardware, turn: 0 }));
-    let (waiting, at_work) = (AtomicUsize::new(0), AtWork::new(lanes));
-    let shared = Arc::new(Shared { lock: lock.clone(), waiting, at_work });
+    let queue = CentralQueue { packets, hardware, turn: 0, told: false };
+    let lock = Arc::new(FairLock::new(queue));
+    let (has_packets, at_work) = (AtomicBool::new(false), AtWork::new(lanes));
+    let shared = Arc::new(Shared { lock: lock.clone(), has_packets, at_work });
     let lane = |((lane, stamps_arrivals), watched)| {
         let (access, shared) = (FairAccess::new(lock.clone()), shared.clone());
         let part = CentralRx { lane, pop, access, shared, watched, stamps_arrivals, left: 0 };
@@ -84,12 +87,11 @@ impl RxQueue for CentralRx {
         let CentralRx { access, shared, .. } = self;
         self.left = 0;
         // If nothing waits as far as is known, a lane that has the lock is looking into the hardware queues.
-        let queue = match shared.waiting.load(Ordering::Relaxed) {
-            0 => access.try_lock(),
-            _ => access.lock_soon(),
-        };
+        if access.try_lock().is_none() && shared.has_packets.load(Ordering::Relaxed) {
+            access.lock_soon();
+        }
         let mut count = 0;
-        if let Some(queue) = queue {
+        if let Some(queue) = access.get() {
             let is_read = queue.packets.is_empty();
             if is_read {
                 queue.refill(pool, now);
@@ -97,7 +99,10 @@ impl RxQueue for CentralRx {
             count = self.pop.min(burst.remaining_capacity()).min(queue.packets.len());
             burst.extend((0..count).map_while(|_| queue.packets.pop_front()));
             let left = queue.packets.len();
-            shared.waiting.store(left, Ordering::Relaxed);
+            if queue.told != (left > 0) {
+                queue.told = left > 0;
+                shared.has_packets.store(queue.told, Ordering::Relaxed);
+            }
             if is_read {
                 self.left = left;
             }

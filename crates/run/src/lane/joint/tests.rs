@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::{ShardId, Time};
@@ -59,6 +59,64 @@ fn a_lane_that_begins_long_work_wakes_another_that_sleeps() {
         assert_eq!(asleep.len(), if is_long { LANES - 2 } else { LANES - 1 }, "{asleep:?}");
         assert_eq!(turns.finish(), []);
     }
+}
+
+/// Puts off a piece of work for a packet. Another lane has the shard for which its outcome is until the lane looks for more work, and
+/// the outcome brings such.
+struct Chained {
+    work: usize,
+    done: Arc<AtomicUsize>,
+    unsettled: Option<ShardId>,
+    /// Those of the other lane.
+    other: Arc<Mutex<ShardSet>>,
+}
+
+impl Service for Chained {
+    fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.work += batch.len();
+        Ordered.process(batch, shards, out);
+    }
+
+    fn puts_off(&self) -> bool {
+        true
+    }
+
+    fn work(&mut self, _: &mut Output) -> bool {
+        let mut other = self.other.lock().unwrap();
+        if self.work == 0 {
+            other.leave();
+            return false;
+        }
+        self.work -= 1;
+        if self.done.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert_eq!(other.enter(ShardId(1)), Entry::Entered);
+            self.unsettled = Some(ShardId(1));
+        }
+        true
+    }
+
+    fn unsettled(&self) -> Option<ShardId> {
+        self.unsettled
+    }
+
+    fn settle(&mut self, _: &mut ShardSet, _: &mut Output) {
+        self.unsettled = None;
+        self.work += 1;
+    }
+}
+
+#[test]
+fn work_that_an_outcome_brings_is_done_though_its_shard_was_elsewhere() {
+    let (done, other) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(ShardSet::new(0))));
+    let mut turns = Turns::running(Sharing::CENTRAL, [1, 0, 0], |_| {
+        let (done, other) = (done.clone(), other.clone());
+        Box::new(Chained { work: 0, done, unsettled: None, other })
+    });
+    std::mem::swap(&mut turns.lanes[1].shards, &mut other.lock().unwrap());
+    assert_eq!(turns.lanes[0].poll(NOW).packets, 1);
+    assert_eq!(done.load(Ordering::Relaxed), 2);
+    std::mem::swap(&mut turns.lanes[1].shards, &mut other.lock().unwrap());
+    assert_eq!(turns.finish(), []);
 }
 
 /// Works for so long on any packet that the time of the poll is old.
