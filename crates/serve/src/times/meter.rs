@@ -13,6 +13,9 @@ const LONG: u32 = 10_000;
 /// So many of them.
 const EXPECTED: u32 = 64;
 
+/// Boxes kept for requests to come: where lanes share connections, one may find requests that another one notes.
+const SPARES: usize = 64;
+
 /// A lane times one request in so many nanoseconds beside those that are sampled: five readings of the clock are less than 1 % of it.
 const EACH: u64 = 20_000;
 /// So many one behind the other, after a time in which few were timed.
@@ -204,7 +207,9 @@ impl TimesMeter {
                 record.sample(&timed.stamps);
             }
             self.slow = record.rank(timed.stamps, self.config.slowest);
-            self.spares.push(timed);
+            if self.spares.len() < SPARES {
+                self.spares.push(timed);
+            }
         }
     }
 }
