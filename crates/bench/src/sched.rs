@@ -5,6 +5,7 @@
 //! load, which is a share of the capacity that the first scheduler had in the first round. All get the same requests.
 
 mod comparison;
+mod core_to_core;
 mod error;
 mod latencies;
 mod lock_costs;
@@ -27,6 +28,7 @@ use rheostat_serve::work::Operations;
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
 pub use self::comparison::{Comparison, Simulated};
+use self::core_to_core::core_to_core_ns;
 pub use self::error::SchedBenchError;
 use self::latencies::Latencies;
 use self::measurement::{Capacity, Effort, measure_capacity, measure_open};
@@ -93,6 +95,8 @@ struct Measured {
     scheduler: Scheduler,
     connections: u32,
     capacities: Vec<Capacity>,
+    /// What a line took between the first two workers' cores, before and behind each round.
+    core_to_core_ns: Vec<f64>,
     /// By load.
     points: Vec<Point>,
 }
@@ -126,7 +130,9 @@ impl SchedBench {
             let mut reference = None;
             for round in 0..self.rounds {
                 for scheduler in &mut measured {
+                    scheduler.core_to_core_ns.extend(between_workers(scheduler.scheduler)?);
                     self.measure(workload, round, &mut reference, scheduler)?;
+                    scheduler.core_to_core_ns.extend(between_workers(scheduler.scheduler)?);
                 }
             }
             for (place, load) in self.loads.iter().enumerate() {
@@ -135,7 +141,8 @@ impl SchedBench {
                 for (scheduler, name) in measured.iter().zip(&self.schedulers) {
                     let mut row = row(workload, load, place, scheduler, first.unwrap_or(0.0));
                     if let Some(comparison) = &self.comparison {
-                        row.simulated = comparison.simulate(&row, *name, workload)?;
+                        let window = self.window_at(row.offered);
+                        row.simulated = comparison.simulate(&row, *name, workload, window)?;
                     }
                     on_row(&row);
                 }
@@ -159,6 +166,7 @@ impl SchedBench {
             scheduler,
             connections: self.connections * application_workers(scheduler),
             capacities: Vec::new(),
+            core_to_core_ns: Vec::new(),
             points: self.loads.iter().map(point).collect(),
         }
     }
@@ -203,8 +211,7 @@ impl SchedBench {
                 unrecorded = 0;
                 service = RunningService::start(&config, app())?;
             }
-            let least = Duration::from_secs_f64(REQUESTS / rate).min(LONGEST_WINDOW);
-            let effort = Effort { window: self.window.max(least), ..effort };
+            let effort = Effort { window: self.window_at(rate), ..effort };
             let run = measure_open(&service, &effort, self.arrivals, rate, seed);
             point.offered.push(run.offered);
             point.achieved.push(run.achieved);
@@ -222,6 +229,12 @@ impl SchedBench {
             }
         }
         service.stop(unrecorded)
+    }
+
+    /// How long a window is at a rate.
+    fn window_at(&self, rate: f64) -> Duration {
+        let least = Duration::from_secs_f64(REQUESTS / rate.max(1.0)).min(LONGEST_WINDOW);
+        self.window.max(least)
     }
 
     fn check(&self) -> Result<Vec<Scheduler>, SchedBenchError> {
@@ -252,6 +265,14 @@ impl SchedBench {
     }
 }
 
+/// What a line takes between the cores of the first two workers, if there are two.
+fn between_workers(scheduler: Scheduler) -> Result<Option<f64>, SchedBenchError> {
+    match CoreSet::available()?.cores() {
+        [near, far, ..] if scheduler.workers() >= 2 => Ok(Some(core_to_core_ns([*near, *far])?)),
+        _ => Ok(None),
+    }
+}
+
 /// A load as a row has it.
 fn share(load: OfferedLoad, reference: Option<f64>) -> f64 {
     match (load, reference) {
@@ -271,6 +292,13 @@ fn cost_ns(measured: &Measured) -> (f64, f64, f64) {
     (f64::from(measured.scheduler.workers()) * 1e9 / capacity - client - took, client, took)
 }
 
+/// The least and the greatest.
+fn range(of: &[f64]) -> Option<[f64; 2]> {
+    let least = of.iter().copied().reduce(f64::min)?;
+    let greatest = of.iter().copied().reduce(f64::max)?;
+    Some([least, greatest].map(to_tenths))
+}
+
 fn row(
     workload: &RigWorkload,
     load: f64,
@@ -278,7 +306,7 @@ fn row(
     measured: &Measured,
     first_ns: f64,
 ) -> SchedBenchRow {
-    let Measured { scheduler, connections, capacities, points } = measured;
+    let Measured { scheduler, connections, capacities, core_to_core_ns, points } = measured;
     let point = &points[place];
     let windows = || capacities.iter().flat_map(|capacity| &capacity.windows);
     let of_windows = |of: fn(&measurement::CapacityWindow) -> f64| {
@@ -321,6 +349,7 @@ fn row(
         requests: latencies.count(),
         allocations: of_windows(|window| window.allocations).value,
         stages: point.stages.clone(),
+        core_to_core_ns: range(core_to_core_ns),
         simulated: None,
     }
 }

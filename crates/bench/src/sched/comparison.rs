@@ -1,11 +1,13 @@
 //! A measured row beside the same in simulation.
 
 use std::fmt;
+use std::time::Duration;
 
 use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::Outstanding;
 use serde::{Deserialize, Serialize};
 
+use super::core_to_core::are_like;
 use super::row::SchedBenchRow;
 use super::workload::RigWorkload;
 use crate::noise::Noise;
@@ -45,17 +47,22 @@ pub struct Simulated {
     pub p50_ratio: Option<f64>,
     /// Of the 99th percentiles, with pauses.
     pub p99_ratio: Option<f64>,
+    /// What a line took from core to core while the costs were measured, if that is known.
+    #[serde(default)]
+    pub core_to_core_ns: Option<[f64; 2]>,
 }
 
 impl Comparison {
     /// Simulates what `row` measured, at the same rate. The clients' work is part of TCP in, where most of it is done: for the capacity what
     /// it was at the capacity, for latencies what it was at the row's load. Service times are scaled to what the application really took.
-    /// `None` for a workload that is not simulated, and at a rate that the simulation does not reach.
+    /// Percentiles are medians of windows, which are as long as those that were measured. `None` for a workload that is not simulated, and
+    /// at a rate that the simulation does not reach.
     pub(super) fn simulate(
         &self,
         row: &SchedBenchRow,
         scheduler: AvailableScheduler,
         workload: &RigWorkload,
+        window: Duration,
     ) -> Result<Option<Simulated>, SchedError> {
         let Some(workload) = workload.simulated() else { return Ok(None) };
         let workload = workload.scaled(row.service_ns / workload.mean_ns());
@@ -72,6 +79,7 @@ impl Comparison {
             connections: self.connections,
             outstanding: self.outstanding,
             burst: self.burst,
+            window: Some((row.offered * window.as_secs_f64()) as u64),
             threads: 2,
             ..bench
         };
@@ -84,7 +92,10 @@ impl Comparison {
             return Ok(None);
         };
         let is_reached = !quiet.saturated && !paused.saturated;
-        Ok(is_reached.then(|| Simulated::of(row, full.capacity, quiet, paused)))
+        Ok(is_reached.then(|| Simulated {
+            core_to_core_ns: self.costs.core_to_core_ns,
+            ..Simulated::of(row, full.capacity, quiet, paused)
+        }))
     }
 }
 
@@ -101,7 +112,24 @@ impl Simulated {
             capacity_ratio: to_thousandths(row.capacity / capacity),
             p50_ratio: ratio(row.p50_us, paused.p50_us),
             p99_ratio: ratio(row.p99_us, paused.p99_us),
+            core_to_core_ns: None,
         }
+    }
+}
+
+impl Simulated {
+    /// A caution where lines took another time from core to core in `measured` than while the costs were measured.
+    pub(super) fn caution(&self, measured: Option<[f64; 2]>) -> Option<String> {
+        let (costs, row) = (self.core_to_core_ns?, measured?);
+        let ends = [costs, row].concat();
+        let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = ends.iter().copied().fold(0.0, f64::max);
+        (!are_like(least, greatest)).then(|| {
+            format!(
+                "not comparable: lines took {:.0} to {:.0} ns from core to core, and {:.0} to {:.0} while the costs were measured",
+                row[0], row[1], costs[0], costs[1]
+            )
+        })
     }
 }
 
@@ -119,5 +147,33 @@ impl fmt::Display for Simulated {
             ratio(self.p50_ratio),
             ratio(self.p99_ratio)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_of_another_distance_are_named() {
+        let simulated = |core_to_core_ns| Simulated {
+            capacity: 1e6,
+            p50_us: 2.0,
+            p99_us: 9.0,
+            p99_quiet_us: 4.0,
+            capacity_ratio: 0.7,
+            p50_ratio: Some(1.4),
+            p99_ratio: None,
+            core_to_core_ns,
+        };
+        let near = simulated(Some([47.0, 50.0]));
+        assert_eq!(near.caution(Some([45.0, 60.0])), None);
+        for unknown in [near.caution(None), simulated(None).caution(Some([47.0, 50.0]))] {
+            assert_eq!(unknown, None);
+        }
+        let expected = "not comparable: lines took 52 to 271 ns from core to core, and 47 to 50 while the costs were measured";
+        assert_eq!(near.caution(Some([52.0, 271.0])).as_deref(), Some(expected));
+        assert!(near.caution(Some([260.0, 271.0])).is_some(), "all of it at another distance");
+        assert!(simulated(Some([50.0, 260.0])).caution(Some([50.0, 50.0])).is_some());
     }
 }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use rheostat_base::clock::Cycles;
 use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::sync::load_fence::wait_for_loads;
 use rheostat_base::sync::take_cell::TakeCell;
 use rheostat_base::{Clock, CoreId, Time};
 use rheostat_io::layer::shared_receive::{Sharing, share_receive};
@@ -19,6 +21,7 @@ use rheostat_io::{Rest, RxQueue};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 
 use super::error::SchedBenchError;
+use super::request_costs::reading_ns;
 use crate::costs::Distribution;
 
 /// Times of each kind.
@@ -43,12 +46,12 @@ pub(super) struct LockCosts {
     pub(super) steal: f64,
 }
 
-/// Measures on two cores, for less than a second. `reading` is what it takes to read the clock.
+/// Measures on two cores, for less than a second.
 pub(super) fn measure_locks(
     clock: &Clock,
-    reading: f64,
     cores: [CoreId; 2],
 ) -> Result<LockCosts, SchedBenchError> {
+    let reading = reading_ns(clock, cycles_in_order);
     let of = |times: Vec<u64>| {
         let nanos = |time: &u64| ((*time as f64 - reading).max(0.0), 1.0);
         Distribution::of(&times.iter().map(nanos).collect::<Vec<_>>())
@@ -132,10 +135,10 @@ fn receivers(sharing: Sharing) -> Result<[Receiver; 2], SchedBenchError> {
 impl Receiver {
     /// Takes what the thread may, and returns how long that took; `None` if the device was looked at, or there was nothing.
     fn receive(&mut self, clock: &Clock) -> Option<u64> {
-        let from = clock.cycles();
+        let from = cycles_in_order(clock);
         let count = self.queue.recv(&mut self.burst, &mut self.pool, Time::ZERO);
         self.queue.release();
-        let taken = clock.nanos_between(from, clock.cycles());
+        let taken = clock.nanos_between(from, cycles_in_order(clock));
         let is_read = self.queue.left_for_others() > 0;
         self.burst.drain(..).for_each(|packet| self.pool.free(packet));
         (count > 0 && !is_read).then_some(taken)
@@ -158,7 +161,7 @@ impl SharedShard {
 
     /// Enters the shard, writes to it and leaves it; returns how long that took.
     fn visit(&self, clock: &Clock) -> u64 {
-        let from = clock.cycles();
+        let from = cycles_in_order(clock);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         while self.due.load(Ordering::Relaxed) != ticket {
             std::hint::spin_loop();
@@ -169,8 +172,17 @@ impl SharedShard {
             let back = self.cell.put_back(shard);
             debug_assert!(back.is_ok(), "a shard is put back once");
         }
-        clock.nanos_between(from, clock.cycles())
+        clock.nanos_between(from, cycles_in_order(clock))
     }
+}
+
+/// Reads the clock behind all that came before, and before all that follows. Otherwise a processor may read it while it waits for a line
+/// of another core: a lock that the other thread had then seems to be free.
+fn cycles_in_order(clock: &Clock) -> Cycles {
+    wait_for_loads();
+    let cycles = clock.cycles();
+    wait_for_loads();
+    cycles
 }
 
 /// One step of a thread, timed if it is one that counts.

@@ -9,9 +9,11 @@ use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use super::rig::REQUEST;
 
 /// Answers each request with its moments, in ticks of the time-stamp counter: `target` is when it was parsed, `took` the rest
-/// ([`Moments`]), of each at most 2²¹ ticks, and whether another worker had the request before of its connection.
+/// ([`Moments`]), of each at most 2²¹ ticks.
 pub(super) struct Probe {
     pub(super) clock: Clock,
+    /// How long it works on a request, in nanoseconds.
+    pub(super) work: u64,
 }
 
 /// A request that was parsed.
@@ -22,8 +24,6 @@ pub(super) struct Parsing {
     ended: u64,
     /// When the application had it.
     handled: u64,
-    /// The worker that had it.
-    worker: LaneId,
 }
 
 /// What a reply of the probe says.
@@ -37,56 +37,41 @@ pub(super) struct Moments {
     pub(super) handle: u32,
     /// From then until the reply was encoded.
     pub(super) encode: u32,
-    /// Whether another worker had the request before of its connection.
-    pub(super) has_moved: bool,
 }
 
 const BITS: u32 = 21;
 const MOST: u32 = (1 << BITS) - 1;
-/// The bit above three parts.
-const MOVED: u64 = 1 << (3 * BITS);
 
 impl Moments {
     fn pack(self) -> (u64, u64) {
         let parts = [self.parse, self.handle, self.encode];
         let parts = parts.iter().fold(0, |all, part| all << BITS | u64::from((*part).min(MOST)));
-        (self.parsed, if self.has_moved { parts | MOVED } else { parts })
+        (self.parsed, parts)
     }
 
     pub(super) fn of(reply: &WorkReply) -> Moments {
         let part = |place: u32| (reply.took >> (BITS * place)) as u32 & MOST;
-        Moments {
-            parsed: reply.target,
-            parse: part(2),
-            handle: part(1),
-            encode: part(0),
-            has_moved: reply.took & MOVED != 0,
-        }
+        Moments { parsed: reply.target, parse: part(2), handle: part(1), encode: part(0) }
     }
 }
 
 impl Application for Probe {
-    /// The worker that had its last request.
-    type Conn = Option<LaneId>;
-    type Worker = LaneId;
+    type Conn = ();
+    type Worker = ();
     type Request = Parsing;
     /// `None` ends the connection.
     type Reply = Option<Parsing>;
 
-    fn worker(&self, lane: LaneId) -> LaneId {
-        lane
-    }
+    fn worker(&self, _: LaneId) {}
 
-    fn accept(&self, _: SocketAddr) -> Option<LaneId> {
-        None
-    }
+    fn accept(&self, _: SocketAddr) {}
 
-    fn parse(&self, _: &mut Option<LaneId>, bytes: &[u8]) -> Parsed<Parsing, Option<Parsing>> {
+    fn parse(&self, _: &mut (), bytes: &[u8]) -> Parsed<Parsing, Option<Parsing>> {
         let began = self.clock.cycles().0;
         match WorkRequest::parse(bytes) {
             Ok(WorkRequest { number, length, .. }) => {
                 let ended = self.clock.cycles().0;
-                let request = Parsing { number, began, ended, handled: ended, worker: LaneId(0) };
+                let request = Parsing { number, began, ended, handled: ended };
                 Parsed::Request { request, len: length as usize, class: 0 }
             }
             Err(_) if bytes.len() < REQUEST => Parsed::Need(REQUEST),
@@ -94,24 +79,25 @@ impl Application for Probe {
         }
     }
 
-    fn handle(&self, worker: &mut LaneId, request: Parsing) -> Handled<Parsing, Option<Parsing>> {
-        Handled::Done(Some(Parsing { handled: self.clock.cycles().0, worker: *worker, ..request }))
+    fn handle(&self, _: &mut (), request: Parsing) -> Handled<Parsing, Option<Parsing>> {
+        let handled = self.clock.cycles();
+        while self.work > 0 && self.clock.nanos_between(handled, self.clock.cycles()) < self.work {}
+        Handled::Done(Some(Parsing { handled: handled.0, ..request }))
     }
 
     fn encode(
         &self,
-        last: &mut Option<LaneId>,
+        _: &mut (),
         reply: &mut Option<Parsing>,
         out: &mut ReplyBuffer<'_>,
     ) -> Encoded {
-        let Some(Parsing { number, began, ended, handled, worker }) = *reply else {
+        let Some(Parsing { number, began, ended, handled }) = *reply else {
             return Encoded::Close;
         };
-        let has_moved = last.replace(worker) != Some(worker);
         let ticks = |from: u64, to: u64| u32::try_from(to.wrapping_sub(from)).unwrap_or(u32::MAX);
         let (parse, handle) = (ticks(began, ended), ticks(ended, handled));
         let encode = ticks(handled, self.clock.cycles().0);
-        let (target, took) = Moments { parsed: began, parse, handle, encode, has_moved }.pack();
+        let (target, took) = Moments { parsed: began, parse, handle, encode }.pack();
         let length = REQUEST as u32;
         WorkReply { number, length, class: 0, target, took }.write(|bytes| out.put(bytes));
         Encoded::Done
@@ -126,20 +112,17 @@ mod tests {
 
     #[test]
     fn moments_pass_through_a_reply() {
-        let moments =
-            Moments { parsed: 1 << 60 | 5, parse: 77, handle: 1, encode: MOST, has_moved: true };
+        let moments = Moments { parsed: 1 << 60 | 5, parse: 77, handle: 1, encode: MOST };
         let (target, took) = moments.pack();
         let longer = Moments { encode: u32::MAX, ..moments };
         assert_eq!(longer.pack(), (target, took));
         let reply = WorkReply { number: 1, length: 128, class: 0, target, took };
         assert_eq!(Moments::of(&reply), moments);
-        let stays = Moments { has_moved: false, ..moments };
-        assert_eq!(Moments::of(&WorkReply { took: stays.pack().1, ..reply }), stays);
     }
 
     #[test]
     fn a_request_is_answered_with_its_number() {
-        let probe = Probe { clock: Clock::new() };
+        let probe = Probe { clock: Clock::new(), work: 0 };
         let mut sent = Vec::new();
         let request = WorkRequest { number: 9, length: 128, draw: 0, time: 0, class: 0 };
         request.write(|bytes| sent.extend_from_slice(bytes));

@@ -12,8 +12,9 @@
 //! distributions are scaled to what many cost.
 //!
 //! Sharing: what `inline-cfcfs` costs one worker beyond `inline-dfcfs`, less locks that it has to itself. With two workers, chance
-//! decides which has a request; the time from one reply of a worker to its next, and to the one after that, is longer where the
-//! connection comes from the other worker: by the other price of the shard's lock, and by what its state in another cache costs.
+//! decides which has a request. Half of all connections then come from the other worker, with packets that it has received: what a
+//! request costs two workers beyond one, less the other price of locks, is half of a move. The application works for longer than all
+//! else takes, so that workers seldom wait for each other.
 //!
 //! Hand-offs: what `dispatcher-1:1` takes per request when there is always more to do, beyond one inline worker, is the network worker's
 //! time to give a request and to take its reply, without that of the polls it makes for them; half of it is each. It may wait for its
@@ -21,15 +22,19 @@
 //! the ways of the probe tell with one request under way.
 //!
 //! Locks and steals: [`lock_costs`](super::lock_costs).
+//!
+//! Hand-offs, sharing and locks are of the distance that the first two cores have from one another ([`core_to_core`](super::core_to_core)).
+//! If it changes while they are measured, they are measured again.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, CoreSet};
+use rheostat_base::{Clock, CoreId, CoreSet};
 use rheostat_packet::BURST;
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
+use super::core_to_core::{are_like, core_to_core_ns};
 use super::error::SchedBenchError;
 use super::lock_costs::{LockCosts, measure_locks};
 use super::members::lanes;
@@ -38,6 +43,7 @@ use super::rig::{Plan, Stages};
 use super::service::{RunningService, ServiceConfig};
 use crate::costs::{Distribution, wakes};
 use crate::record::{Build, Header};
+use crate::rounding::to_tenths;
 use crate::sim::sched::{Cost, RequestCosts};
 
 /// How long requests are made before they are looked at.
@@ -50,10 +56,17 @@ const MOST: usize = 400_000;
 const CONNECTIONS: u32 = 64;
 /// Requests under way when there is always more to do.
 const MANY: u32 = 64;
+/// Nanoseconds for which the application works on a request where workers are not to wait for each other.
+const WORK: u64 = 3_000;
+/// How often one worker and two are measured in turn for what a move costs.
+const TURNS: u32 = 3;
 /// Readings of the clock of which the median counts.
 const READINGS: usize = 10_001;
+/// How often what passes between cores is measured, until their distance stays the same meanwhile.
+const TRIES: u32 = 5;
 
-/// Measures costs, in some ten seconds. What cannot be measured is as in the thesis's costs; `about` says what.
+/// Measures costs, in some twelve seconds; longer where the distance of the first two cores changes. What cannot be measured is as in the
+/// thesis's costs; `about` says what.
 ///
 /// # Errors
 /// [`SchedBenchError`] when a run cannot be made, or was not sound.
@@ -78,8 +91,16 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
     let mut measured = "TCP in and out, parsing, polls; waking".to_owned();
     let mut assumed = String::new();
     if cores >= 2 {
-        add_handoffs(&mut costs, cores, many)?;
-        add_sharing(&mut costs, cores, many)?;
+        for _ in 0..TRIES {
+            let before = core_to_core_ns(first_two()?)?;
+            add_handoffs(&mut costs, cores, many)?;
+            add_sharing(&mut costs, cores, many)?;
+            let behind = core_to_core_ns(first_two()?)?;
+            costs.core_to_core_ns = Some([before.min(behind), before.max(behind)].map(to_tenths));
+            if are_like(before, behind) {
+                break;
+            }
+        }
         measured += "; hand-offs, a member's own time as part of their latency; with two workers locks of queues and of shards, \
                      steals, connections that come from another worker";
     } else {
@@ -101,8 +122,11 @@ fn split_poll(alone: f64, many: f64) -> (f64, f64) {
     (many - poll / burst, poll)
 }
 
+fn constant(ns: f64) -> Cost {
+    Cost::Constant(ns.max(0.0).round())
+}
+
 fn add_handoffs(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), SchedBenchError> {
-    let constant = |ns: f64| Cost::Constant(ns.max(0.0).round());
     let alone = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, 1)?;
     let one = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, MANY)?;
     let two = probe("dispatcher-1:1", (2, cores), Outstanding::TWO, MANY)?;
@@ -123,9 +147,16 @@ fn add_sharing(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), 
     let (same, other) = (locks.shard_same.median(), locks.shard_other.median());
     let shared = probe("inline-cfcfs", (1, cores), Outstanding::ONE, MANY)?.worker_ns;
     let own_locks = locks.queue_free.median() + 2.0 * same;
-    costs.sharing_ns = Cost::Constant((shared - inline - own_locks).max(0.0).round());
-    let both = probe("inline-cfcfs", (2, cores), Outstanding::ONE, MANY)?;
-    costs.connection_move_ns = Cost::Constant((both.move_ns - (other - same)).max(0.0).round());
+    costs.sharing_ns = constant(shared - inline - own_locks);
+    let mut beyond_one = Vec::new();
+    for _ in 0..TURNS {
+        let [one, two] = [1, 2].map(|workers| working_probe("inline-cfcfs", (workers, cores)));
+        beyond_one.push(two?.worker_ns - one?.worker_ns);
+    }
+    let beyond_one = median(beyond_one).unwrap_or(0.0);
+    let locks_of_two =
+        (locks.queue_taken.median() - locks.queue_free.median() + other - same) / 2.0;
+    costs.connection_move_ns = constant(2.0 * (beyond_one - locks_of_two));
     costs.queue_lock_free_ns = Cost::Measured(locks.queue_free);
     costs.queue_lock_taken_ns = Cost::Measured(locks.queue_taken);
     costs.queue_lock_contended_ns = Cost::Constant(locks.queue_contended.round());
@@ -137,9 +168,13 @@ fn add_sharing(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), 
 
 /// What queues and shards cost that two workers share.
 fn locks() -> Result<LockCosts, SchedBenchError> {
-    let clock = Clock::new();
+    measure_locks(&Clock::new(), first_two()?)
+}
+
+/// The cores of the first two workers; the caller knows that there are two.
+fn first_two() -> Result<[CoreId; 2], SchedBenchError> {
     let cores = CoreSet::available()?;
-    measure_locks(&clock, reading_ns(&clock), [cores.cores()[0], cores.cores()[1]])
+    Ok([cores.cores()[0], cores.cores()[1]])
 }
 
 /// What a probe found out.
@@ -155,15 +190,28 @@ struct Probed {
     /// From parsing to the application, and from there to encoding.
     ways: Distribution,
     tcp_out: Distribution,
-    /// How much longer a worker takes for a request whose connection comes from another one.
-    move_ns: f64,
 }
 
 fn probe(
     name: &str,
+    workers: (u16, u16),
+    outstanding: Outstanding,
+    under_way: u32,
+) -> Result<Probed, SchedBenchError> {
+    measure(name, workers, outstanding, under_way, 0)
+}
+
+/// With many requests under way, on which the application works.
+fn working_probe(name: &str, workers: (u16, u16)) -> Result<Probed, SchedBenchError> {
+    measure(name, workers, Outstanding::ONE, MANY, WORK)
+}
+
+fn measure(
+    name: &str,
     (workers, cores): (u16, u16),
     outstanding: Outstanding,
     under_way: u32,
+    work: u64,
 ) -> Result<Probed, SchedBenchError> {
     let scheduler = Scheduler::with_workers(name.parse()?, workers, cores)?;
     let clock = Clock::new();
@@ -175,7 +223,7 @@ fn probe(
         records_stages: true,
         is_timed: false,
     };
-    let service = RunningService::start(&config, Probe { clock: clock.clone() })?;
+    let service = RunningService::start(&config, Probe { clock: clock.clone(), work })?;
     service.clients.follow(Plan::Closed { under_way });
     thread::sleep(WARM_UP);
     service.clients.record_stages(MOST);
@@ -211,7 +259,7 @@ fn probe(
         return Err(service.silent());
     }
     service.stop(0)?;
-    Ok(Probed::of(&stages, &clock, reading_ns(&clock), [worker_ns, busy_ns, polls]))
+    Ok(Probed::of(&stages, &clock, reading_ns(&clock, Clock::cycles), [worker_ns, busy_ns, polls]))
 }
 
 impl Probed {
@@ -238,8 +286,6 @@ impl Probed {
             parse: times(Stages::parse),
             ways: times(Stages::ways),
             tcp_out: times(Stages::tcp_out),
-            move_ns: move_ticks(stages) * clock.nanos_between(Cycles(0), Cycles(1 << 30)) as f64
-                / f64::from(1 << 30),
         }
     }
 }
@@ -249,35 +295,12 @@ fn median(mut of: Vec<f64>) -> Option<f64> {
     (!of.is_empty()).then(|| *of.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// How much longer workers take for a request whose connection comes from another one, in ticks, by their times from reply to reply:
-/// the one that ends with its reply, where TCP in shows, and the next, where TCP out does. Medians, as chance decides which requests
-/// those are and disturbances meet all alike; 0 where there are none of both kinds.
-fn move_ticks(stages: &[Vec<Stages>]) -> f64 {
-    let mut gaps = [const { [const { Vec::new() }; 2] }; 2];
-    for worker in stages {
-        for three in worker.windows(3) {
-            let [before, this, after] = three else { continue };
-            for (place, (from, to, other)) in
-                [(before, this, before), (this, after, after)].into_iter().enumerate()
-            {
-                // What another move costs is not to be in it.
-                if !other.has_moved {
-                    let gap = to.sent.saturating_sub(from.sent) as f64;
-                    gaps[place][usize::from(this.has_moved)].push(gap);
-                }
-            }
-        }
-    }
-    let longer = gaps.into_iter().map(|[stayed, moved]| Some(median(moved)? - median(stayed)?));
-    longer.sum::<Option<f64>>().unwrap_or(0.0)
-}
-
-/// What it takes to read the clock.
-fn reading_ns(clock: &Clock) -> f64 {
+/// What it takes to read the clock so.
+pub(super) fn reading_ns(clock: &Clock, read: impl Fn(&Clock) -> Cycles) -> f64 {
     let mut times: Vec<u64> = (0..READINGS)
         .map(|_| {
-            let from = clock.cycles();
-            clock.nanos_between(from, clock.cycles())
+            let from = read(clock);
+            clock.nanos_between(from, read(clock))
         })
         .collect();
     times.sort_unstable();
@@ -287,9 +310,6 @@ fn reading_ns(clock: &Clock) -> f64 {
 #[cfg(test)]
 mod tests {
     //! Timed: clock.
-
-    use rand::rngs::SmallRng;
-    use rand::{Rng, SeedableRng};
 
     use super::*;
 
@@ -307,7 +327,6 @@ mod tests {
             handle: ticks(300) as u32,
             encode: ticks(30) as u32,
             sent: 1_000 + ticks(210 + 40 + 300 + 30 + 150),
-            has_moved: false,
         };
         let times = Probed::of(&[vec![stages; 3]], &clock, 10.0, [0.0, 0.0, 1.0]);
         for (time, expected) in [
@@ -326,34 +345,5 @@ mod tests {
             split_poll(900.0 + 310.0, 900.0 + 10.0 * 31.0 / 31.0 - 10.0 + 310.0 / 32.0);
         assert!((each - 900.0).abs() < 1e-9 && (poll - 310.0).abs() < 1e-9, "{each} {poll}");
         assert_eq!(split_poll(500.0, 600.0), (600.0, 0.0), "disturbed");
-    }
-
-    #[test]
-    fn a_move_takes_longer_until_its_own_reply_and_until_the_next() {
-        let of = |moves: &[bool]| {
-            let mut sent = 0;
-            let mut last = false;
-            let stages = |moves: &bool| {
-                // TCP in of a moved connection takes 200 longer, TCP out 50.
-                sent += 1_000 + if *moves { 200 } else { 0 } + if last { 50 } else { 0 };
-                last = *moves;
-                Stages {
-                    received: 0,
-                    parsed: 0,
-                    parse: 0,
-                    handle: 0,
-                    encode: 0,
-                    sent,
-                    has_moved: *moves,
-                }
-            };
-            moves.iter().map(stages).collect::<Vec<_>>()
-        };
-        let mut random = SmallRng::seed_from_u64(7);
-        let mut moves: Vec<bool> = (0..400).map(|_| random.random()).collect();
-        let workers = [of(&moves), of(&moves.split_off(200))];
-        let found = move_ticks(&workers);
-        assert_eq!(found, 250.0);
-        assert_eq!(move_ticks(&[of(&[false; 9])]), 0.0);
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Simulated;
+use super::core_to_core::are_like;
 use super::stage_times::StageTimes;
 
 /// A scheduler under a workload at a load. Latencies are in microseconds from when a request was due until its reply was transmitted.
@@ -66,6 +67,10 @@ pub struct SchedBenchRow {
     pub requests: u64,
     /// Allocations per request at the capacity.
     pub allocations: f64,
+    /// What a line takes from the core of the first worker to that of the second, before and behind each round: the least and the
+    /// greatest, in nanoseconds. Figures of schedulers that share are of such distances alone.
+    #[serde(default)]
+    pub core_to_core_ns: Option<[f64; 2]>,
     /// Where the time of requests went, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stages: Option<StageTimes>,
@@ -120,11 +125,22 @@ impl fmt::Display for SchedBenchRow {
             us(self.p9999_us),
             interval
         )?;
+        if let Some([least, greatest]) = self.core_to_core_ns
+            && !are_like(least, greatest)
+        {
+            write!(
+                f,
+                "\n    lines took {least:.0} to {greatest:.0} ns between the first two workers: their distance changed meanwhile"
+            )?;
+        }
         if let Some(stages) = &self.stages {
             write!(f, "\n{stages}")?;
         }
         if let Some(simulated) = &self.simulated {
             write!(f, "\n    {simulated}")?;
+            if let Some(caution) = simulated.caution(self.core_to_core_ns) {
+                write!(f, "\n    {caution}")?;
+            }
         }
         Ok(())
     }

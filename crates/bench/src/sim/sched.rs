@@ -100,6 +100,9 @@ pub struct SchedBench<'a> {
     pub noise: Option<&'a Noise>,
     /// Whether to simulate until p99.99 is known.
     pub full: bool,
+    /// Requests of a window: percentiles are then the medians of 20 windows, as those of a measurement are, instead of all requests'. A
+    /// pause shows in its window alone.
+    pub window: Option<u64>,
     /// Whether to add what is possible without any cost: one queue, and processor sharing.
     pub ideals: bool,
     /// Decides about requests.
@@ -140,6 +143,7 @@ impl<'a> SchedBench<'a> {
             spin: None,
             noise: None,
             full: false,
+            window: None,
             ideals: false,
             seed: 1,
             threads: 1,
@@ -233,7 +237,9 @@ impl<'a> SchedBench<'a> {
     }
 
     fn precision(&self) -> Precision {
-        if self.full {
+        if let Some(requests) = self.window {
+            Precision::fixed(requests)
+        } else if self.full {
             Precision { batch: 100_000, most: 64_000_000, margin: 0.05, percentile: 0.9999 }
         } else {
             Precision { batch: 20_000, most: 12_800_000, margin: 0.05, percentile: 0.999 }

@@ -204,11 +204,19 @@ fn measure_costs(path: &Path) -> Result<ExitCode, Failure> {
         ("giving a request to a member, or taking its reply, k = 1", &costs.handoff_give_k1_ns),
         ("the same, k = 2", &costs.handoff_give_k2_ns),
         ("until the other side sees it", &costs.handoff_latency_ns),
+        ("a packet of a shared queue, by the worker that took the last", &costs.queue_lock_free_ns),
+        ("the same, by another", &costs.queue_lock_taken_ns),
+        ("the same, while both take them all the time", &costs.queue_lock_contended_ns),
+        ("a shared connection, by the worker that had it last", &costs.connection_lock_same_ns),
+        ("the same, by another", &costs.connection_lock_other_ns),
         ("shared queues, beside locks", &costs.sharing_ns),
         ("a connection that comes from another worker", &costs.connection_move_ns),
         ("a worker woken", &costs.wake_ns),
     ] {
         out!("{what}: {:.0} ns", cost.mean_ns());
+    }
+    if let Some([least, greatest]) = costs.core_to_core_ns {
+        out!("a line, from core to core: {least:.0} to {greatest:.0} ns");
     }
     out!("written to {}", path.display());
     Ok(ExitCode::SUCCESS)

@@ -17,14 +17,12 @@ pub(crate) struct Stages {
     pub(crate) encode: u32,
     /// The segment with its reply was handed over.
     pub(crate) sent: u64,
-    /// Whether another worker had the request before of its connection.
-    pub(crate) has_moved: bool,
 }
 
 impl Stages {
     pub(super) fn new(received: u64, moments: Moments, sent: u64) -> Stages {
-        let Moments { parsed, parse, handle, encode, has_moved } = moments;
-        Stages { received, parsed, parse, handle, encode, sent, has_moved }
+        let Moments { parsed, parse, handle, encode } = moments;
+        Stages { received, parsed, parse, handle, encode, sent }
     }
 
     /// From when it was received until it is parsed.

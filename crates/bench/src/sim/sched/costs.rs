@@ -89,13 +89,16 @@ fn share(rank: usize) -> f64 {
     (rank as f64 + 0.5) / RANKS as f64
 }
 
-/// A file of costs of requests over TCP, in JSON. All fields but `header` are required.
+/// A file of costs of requests over TCP, in JSON. All fields but `header` and `core_to_core_ns` are required.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestCosts {
     /// Where they are from, in a line.
     pub about: String,
     /// Command, commit and machine, if they were measured.
     pub header: Option<Header>,
+    /// What a cache line took from one worker's core to the other's, before and behind the measurement: the least and the greatest, in
+    /// nanoseconds. Hand-offs, locks and what sharing costs are of that distance.
+    pub core_to_core_ns: Option<[f64; 2]>,
     /// Packet delivery and TCP in, of a request that is one segment.
     pub tcp_in_ns: Cost,
     /// TCP out, of a reply that is one segment.
@@ -195,6 +198,7 @@ impl RequestCosts {
         let costs = RequestCosts {
             about: fields.take("about")?,
             header: fields.take_optional("header")?,
+            core_to_core_ns: fields.take_optional("core_to_core_ns")?,
             tcp_in_ns: fields.cost("tcp_in_ns")?,
             tcp_out_ns: fields.cost("tcp_out_ns")?,
             parse_ns: fields.cost("parse_ns")?,
@@ -269,7 +273,7 @@ impl RequestCosts {
         let text = serde_json::to_string(&RequestCosts::thesis()).unwrap();
         let mut fields: Map<String, Value> = serde_json::from_str(&text).unwrap();
         for (name, value) in &mut fields {
-            if name.ends_with("_ns") {
+            if name.ends_with("_ns") && !value.is_null() {
                 *value = 0.0.into();
             }
         }

@@ -40,6 +40,8 @@ impl Precision {
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     pub(super) latencies: Latencies,
+    /// The same by batch.
+    pub(super) batches: Vec<Latencies>,
     /// Half of the interval of 95 % by the percentile that was asked for.
     pub(super) margin: f64,
     /// Requests that left per second.
@@ -96,6 +98,7 @@ pub(super) fn estimate<S: System>(
                 throughput: counted / seconds,
                 waited_for_order: waited_for_order as f64 / counted,
                 latencies,
+                batches,
                 simulated,
                 waits,
                 #[cfg(test)]

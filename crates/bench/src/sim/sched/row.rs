@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimate;
-use super::meter::quantile_us;
+use super::meter::{Latencies, quantile_us};
 use super::{Case, Ideal, SchedBench};
+use crate::confidence::Median;
 use crate::rounding::{to_ten_thousandths, to_thousandths};
 
 /// A scheduler under a workload at a load. Times are in microseconds from a request's arrival until its reply has left.
@@ -63,7 +64,14 @@ impl SchedRow {
         saturated: bool,
     ) -> SchedRow {
         let all = estimate.latencies.all();
-        let at = |share| to_thousandths(quantile_us(&all, share));
+        let of_windows: Vec<_> = estimate.batches.iter().map(Latencies::all).collect();
+        let at = |share| {
+            let windows = || of_windows.iter().map(|window| quantile_us(window, share)).collect();
+            to_thousandths(match bench.window {
+                None => quantile_us(&all, share),
+                Some(_) => Median::of(windows()).value,
+            })
+        };
         let classes = case.workload.has_classes().then_some(&estimate.latencies);
         let scheduler = match case.ideal {
             None => case.scheduler.name().to_string(),
