@@ -57,15 +57,15 @@ const CONNECTIONS: u32 = 64;
 /// Requests under way when there is always more to do.
 const MANY: u32 = 64;
 /// Nanoseconds for which the application works on a request where workers are not to wait for each other.
-const WORK: u64 = 3_000;
+const WORK: u64 = 2_000;
 /// How often one worker and two are measured in turn for what a move costs.
-const TURNS: u32 = 3;
+const TURNS: u32 = 5;
 /// Readings of the clock of which the median counts.
 const READINGS: usize = 10_001;
 /// How often what passes between cores is measured, until their distance stays the same meanwhile.
 const TRIES: u32 = 5;
 
-/// Measures costs, in some twelve seconds; longer where the distance of the first two cores changes. What cannot be measured is as in the
+/// Measures costs, in some fifteen seconds; longer where the distance of the first two cores changes. What cannot be measured is as in the
 /// thesis's costs; `about` says what.
 ///
 /// # Errors
