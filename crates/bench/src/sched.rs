@@ -28,7 +28,7 @@ use rheostat_serve::work::Operations;
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
 pub use self::comparison::{Comparison, Simulated};
-use self::core_to_core::core_to_core_ns;
+use self::core_to_core::{core_to_core_ns, first_two, range};
 pub use self::error::SchedBenchError;
 use self::latencies::Latencies;
 use self::measurement::{Capacity, Effort, measure_capacity, measure_open};
@@ -267,10 +267,8 @@ impl SchedBench {
 
 /// What a line takes between the cores of the first two workers, if there are two.
 fn between_workers(scheduler: Scheduler) -> Result<Option<f64>, SchedBenchError> {
-    match CoreSet::available()?.cores() {
-        [near, far, ..] if scheduler.workers() >= 2 => Ok(Some(core_to_core_ns([*near, *far])?)),
-        _ => Ok(None),
-    }
+    let cores = first_two()?.filter(|_| scheduler.workers() >= 2);
+    Ok(cores.map(core_to_core_ns).transpose()?)
 }
 
 /// A load as a row has it.
@@ -290,13 +288,6 @@ fn cost_ns(measured: &Measured) -> (f64, f64, f64) {
     let took = measured.capacities.iter().map(|capacity| capacity.took_ns).collect();
     let took = Median::of(took).value;
     (f64::from(measured.scheduler.workers()) * 1e9 / capacity - client - took, client, took)
-}
-
-/// The least and the greatest.
-fn range(of: &[f64]) -> Option<[f64; 2]> {
-    let least = of.iter().copied().reduce(f64::min)?;
-    let greatest = of.iter().copied().reduce(f64::max)?;
-    Some([least, greatest].map(to_tenths))
 }
 
 fn row(

@@ -7,7 +7,7 @@ use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::Outstanding;
 use serde::{Deserialize, Serialize};
 
-use super::core_to_core::are_like;
+use super::core_to_core::{are_like, range};
 use super::row::SchedBenchRow;
 use super::workload::RigWorkload;
 use crate::noise::Noise;
@@ -92,15 +92,18 @@ impl Comparison {
             return Ok(None);
         };
         let is_reached = !quiet.saturated && !paused.saturated;
-        Ok(is_reached.then(|| Simulated {
-            core_to_core_ns: self.costs.core_to_core_ns,
-            ..Simulated::of(row, full.capacity, quiet, paused)
-        }))
+        let distance = self.costs.core_to_core_ns;
+        Ok(is_reached.then(|| Simulated::of(row, full.capacity, [quiet, paused], distance)))
     }
 }
 
 impl Simulated {
-    fn of(row: &SchedBenchRow, capacity: f64, quiet: &SchedRow, paused: &SchedRow) -> Simulated {
+    fn of(
+        row: &SchedBenchRow,
+        capacity: f64,
+        [quiet, paused]: [&SchedRow; 2],
+        core_to_core_ns: Option<[f64; 2]>,
+    ) -> Simulated {
         let ratio = |measured: Option<f64>, simulated: f64| {
             measured.map(|time| to_thousandths(time / simulated))
         };
@@ -112,19 +115,14 @@ impl Simulated {
             capacity_ratio: to_thousandths(row.capacity / capacity),
             p50_ratio: ratio(row.p50_us, paused.p50_us),
             p99_ratio: ratio(row.p99_us, paused.p99_us),
-            core_to_core_ns: None,
+            core_to_core_ns,
         }
     }
-}
 
-impl Simulated {
     /// A caution where lines took another time from core to core in `measured` than while the costs were measured.
     pub(super) fn caution(&self, measured: Option<[f64; 2]>) -> Option<String> {
         let (costs, row) = (self.core_to_core_ns?, measured?);
-        let ends = [costs, row].concat();
-        let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = ends.iter().copied().fold(0.0, f64::max);
-        (!are_like(least, greatest)).then(|| {
+        (!are_like(range(&[costs, row].concat())?)).then(|| {
             format!(
                 "not comparable: lines took {:.0} to {:.0} ns from core to core, and {:.0} to {:.0} while the costs were measured",
                 row[0], row[1], costs[0], costs[1]

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rheostat_base::CoreId;
 use rheostat_base::core_set::{CoreError, pin_current_thread};
+use rheostat_base::{CoreId, CoreSet};
+
+use crate::rounding::to_tenths;
 
 /// Round trips that are timed together, and how often they are.
 const ROUND_TRIPS: u32 = 500;
 const BATCHES: usize = 9;
 /// Looks for an answer before a thread yields its core, which the other may need.
-const PATIENCE: u32 = 10_000;
+const PATIENCE: u32 = 1_000;
 /// Distances that differ by less are taken for the same.
 const LIKE: f64 = 1.5;
 
@@ -79,9 +81,21 @@ pub(super) fn core_to_core_ns([near, far]: [CoreId; 2]) -> Result<f64, CoreError
     })
 }
 
-/// Whether two distances, or the ends of a range, are so near that what cores share costs the same.
-pub(super) fn are_like(one: f64, other: f64) -> bool {
-    one.max(other) <= LIKE * one.min(other)
+/// The cores of the first two workers, if this process may use two.
+pub(super) fn first_two() -> Result<Option<[CoreId; 2]>, CoreError> {
+    Ok(CoreSet::available()?.cores().first_chunk().copied())
+}
+
+/// The least and the greatest of distances, to tenths.
+pub(super) fn range(distances: &[f64]) -> Option<[f64; 2]> {
+    let least = distances.iter().copied().reduce(f64::min)?;
+    let greatest = distances.iter().copied().reduce(f64::max)?;
+    Some([least, greatest].map(to_tenths))
+}
+
+/// Whether the ends of a range are so near that what cores share costs the same.
+pub(super) fn are_like([least, greatest]: [f64; 2]) -> bool {
+    greatest <= LIKE * least
 }
 
 #[cfg(test)]
@@ -98,7 +112,9 @@ mod tests {
 
     #[test]
     fn distances_are_like_within_half() {
-        assert!(are_like(50.0, 75.0) && are_like(75.0, 50.0) && are_like(60.0, 60.0));
-        assert!(!are_like(50.0, 76.0) && !are_like(270.0, 55.0));
+        let like = |distances: &[f64]| are_like(range(distances).unwrap());
+        assert!(like(&[50.0, 75.0]) && like(&[75.0, 60.0, 50.0]) && like(&[60.0]));
+        assert!(!like(&[50.0, 76.0]) && !like(&[60.0, 270.0, 55.0]));
+        assert_eq!(range(&[]), None);
     }
 }

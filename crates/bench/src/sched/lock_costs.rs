@@ -21,11 +21,12 @@ use rheostat_io::{Rest, RxQueue};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 
 use super::error::SchedBenchError;
-use super::request_costs::reading_ns;
 use crate::costs::Distribution;
 
 /// Times of each kind.
 const TIMES: usize = 20_000;
+/// Readings of the clock of which the median counts.
+const READINGS: usize = 10_001;
 /// Packets that two threads take as fast as they can.
 const CONTENDED: usize = 200_000;
 
@@ -183,6 +184,18 @@ fn cycles_in_order(clock: &Clock) -> Cycles {
     let cycles = clock.cycles();
     wait_for_loads();
     cycles
+}
+
+/// Nanoseconds that it takes to read the clock in this way.
+pub(super) fn reading_ns(clock: &Clock, read: impl Fn(&Clock) -> Cycles) -> f64 {
+    let mut times: Vec<u64> = (0..READINGS)
+        .map(|_| {
+            let from = read(clock);
+            clock.nanos_between(from, read(clock))
+        })
+        .collect();
+    times.sort_unstable();
+    times[READINGS / 2] as f64
 }
 
 /// One step of a thread, timed if it is one that counts.

@@ -30,20 +30,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, CoreId, CoreSet};
+use rheostat_base::{Clock, CoreSet};
 use rheostat_packet::BURST;
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
-use super::core_to_core::{are_like, core_to_core_ns};
+use super::core_to_core::{are_like, core_to_core_ns, first_two, range};
 use super::error::SchedBenchError;
-use super::lock_costs::{LockCosts, measure_locks};
+use super::lock_costs::{LockCosts, measure_locks, reading_ns};
 use super::members::lanes;
 use super::probe::Probe;
 use super::rig::{Plan, Stages};
 use super::service::{RunningService, ServiceConfig};
 use crate::costs::{Distribution, wakes};
 use crate::record::{Build, Header};
-use crate::rounding::to_tenths;
 use crate::sim::sched::{Cost, RequestCosts};
 
 /// How long requests are made before they are looked at.
@@ -60,8 +59,6 @@ const MANY: u32 = 64;
 const WORK: u64 = 2_000;
 /// How often one worker and two are measured in turn for what a move costs.
 const TURNS: u32 = 5;
-/// Readings of the clock of which the median counts.
-const READINGS: usize = 10_001;
 /// How often what passes between cores is measured, until their distance stays the same meanwhile.
 const TRIES: u32 = 5;
 
@@ -90,14 +87,13 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
     };
     let mut measured = "TCP in and out, parsing, polls; waking".to_owned();
     let mut assumed = String::new();
-    if cores >= 2 {
+    if let Some(pair) = first_two()? {
         for _ in 0..TRIES {
-            let before = core_to_core_ns(first_two()?)?;
+            let before = core_to_core_ns(pair)?;
             add_handoffs(&mut costs, cores, many)?;
-            add_sharing(&mut costs, cores, many)?;
-            let behind = core_to_core_ns(first_two()?)?;
-            costs.core_to_core_ns = Some([before.min(behind), before.max(behind)].map(to_tenths));
-            if are_like(before, behind) {
+            add_sharing(&mut costs, measure_locks(&Clock::new(), pair)?, cores, many)?;
+            costs.core_to_core_ns = range(&[before, core_to_core_ns(pair)?]);
+            if costs.core_to_core_ns.is_some_and(are_like) {
                 break;
             }
         }
@@ -142,8 +138,12 @@ fn add_handoffs(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(),
     Ok(())
 }
 
-fn add_sharing(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), SchedBenchError> {
-    let locks = locks()?;
+fn add_sharing(
+    costs: &mut RequestCosts,
+    locks: LockCosts,
+    cores: u16,
+    inline: f64,
+) -> Result<(), SchedBenchError> {
     let (same, other) = (locks.shard_same.median(), locks.shard_other.median());
     let shared = probe("inline-cfcfs", (1, cores), Outstanding::ONE, MANY)?.worker_ns;
     let own_locks = locks.queue_free.median() + 2.0 * same;
@@ -164,17 +164,6 @@ fn add_sharing(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), 
     costs.connection_lock_other_ns = Cost::Measured(locks.shard_other);
     costs.steal_ns = Cost::Constant(locks.steal.round());
     Ok(())
-}
-
-/// What queues and shards cost that two workers share.
-fn locks() -> Result<LockCosts, SchedBenchError> {
-    measure_locks(&Clock::new(), first_two()?)
-}
-
-/// The cores of the first two workers; the caller knows that there are two.
-fn first_two() -> Result<[CoreId; 2], SchedBenchError> {
-    let cores = CoreSet::available()?;
-    Ok([cores.cores()[0], cores.cores()[1]])
 }
 
 /// What a probe found out.
@@ -198,15 +187,15 @@ fn probe(
     outstanding: Outstanding,
     under_way: u32,
 ) -> Result<Probed, SchedBenchError> {
-    measure(name, workers, outstanding, under_way, 0)
+    probe_at_work(name, workers, outstanding, under_way, 0)
 }
 
 /// With many requests under way, on which the application works.
 fn working_probe(name: &str, workers: (u16, u16)) -> Result<Probed, SchedBenchError> {
-    measure(name, workers, Outstanding::ONE, MANY, WORK)
+    probe_at_work(name, workers, Outstanding::ONE, MANY, WORK)
 }
 
-fn measure(
+fn probe_at_work(
     name: &str,
     (workers, cores): (u16, u16),
     outstanding: Outstanding,
@@ -293,18 +282,6 @@ impl Probed {
 fn median(mut of: Vec<f64>) -> Option<f64> {
     let middle = of.len() / 2;
     (!of.is_empty()).then(|| *of.select_nth_unstable_by(middle, f64::total_cmp).1)
-}
-
-/// What it takes to read the clock so.
-pub(super) fn reading_ns(clock: &Clock, read: impl Fn(&Clock) -> Cycles) -> f64 {
-    let mut times: Vec<u64> = (0..READINGS)
-        .map(|_| {
-            let from = read(clock);
-            clock.nanos_between(from, read(clock))
-        })
-        .collect();
-    times.sort_unstable();
-    times[READINGS / 2] as f64
 }
 
 #[cfg(test)]

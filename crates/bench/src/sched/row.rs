@@ -126,7 +126,7 @@ impl fmt::Display for SchedBenchRow {
             interval
         )?;
         if let Some([least, greatest]) = self.core_to_core_ns
-            && !are_like(least, greatest)
+            && !are_like([least, greatest])
         {
             write!(
                 f,

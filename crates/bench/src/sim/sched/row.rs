@@ -64,12 +64,14 @@ impl SchedRow {
         saturated: bool,
     ) -> SchedRow {
         let all = estimate.latencies.all();
-        let of_windows: Vec<_> = estimate.batches.iter().map(Latencies::all).collect();
+        let of_windows: Option<Vec<_>> =
+            bench.window.map(|_| estimate.batches.iter().map(Latencies::all).collect());
         let at = |share| {
-            let windows = || of_windows.iter().map(|window| quantile_us(window, share)).collect();
-            to_thousandths(match bench.window {
+            to_thousandths(match &of_windows {
                 None => quantile_us(&all, share),
-                Some(_) => Median::of(windows()).value,
+                Some(windows) => {
+                    Median::of(windows.iter().map(|one| quantile_us(one, share)).collect()).value
+                }
             })
         };
         let classes = case.workload.has_classes().then_some(&estimate.latencies);
@@ -202,4 +204,30 @@ fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
 pub(super) fn digits(us: f64) -> String {
     let decimals = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
     format!("{us:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::noise::Noise;
+    use crate::sim::sched::{RequestCosts, SchedBench, Workload};
+
+    #[test]
+    fn a_pause_is_in_its_window_alone() {
+        let costs = RequestCosts::thesis();
+        let noise = Noise::of_gaps(&[200_000_000], 10_000_000_000, 0);
+        let bench = SchedBench {
+            schedulers: vec!["inline-dfcfs".parse().unwrap()],
+            workloads: vec!["constant-10us".parse::<Workload>().unwrap()],
+            loads: vec![0.3],
+            noise: Some(&noise),
+            ..SchedBench::new(2, &costs)
+        };
+        let p99_us = |window| {
+            let rows = SchedBench { window, ..bench.clone() }.run_without_crossover().unwrap();
+            rows[0].p99_us
+        };
+        // A pause of 200 ms in ten seconds, and windows of a tenth of a second.
+        let (all, windows) = (p99_us(None), p99_us(Some(5_000)));
+        assert!(all > 5_000.0 && windows < 100.0, "{all} {windows}");
+    }
 }
