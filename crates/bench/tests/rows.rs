@@ -69,7 +69,10 @@ fn every_kind_of_row_has_a_sound_run() {
         assert_eq!(row.stages.is_none(), row.chain == "harness", "{row:?}");
         assert_eq!(row.instructions_per_packet, None, "not requested: {row:?}");
         if let (Some(least), Some(median)) = (row.stages, row.stages_median) {
-            assert!(least.source > 0.0 && least.run <= median.run, "{row:?}");
+            // Medians of a slow run are scaled to the processor's full speed, tenth percentiles are not.
+            let speed = if row.mode == Mode::Slow { row.speed } else { 1.0 };
+            let is_least = least.run * speed <= median.run + 0.1;
+            assert!(least.source > 0.0 && is_least, "{row:?}");
         }
     }
 }
