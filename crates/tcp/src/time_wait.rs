@@ -75,7 +75,7 @@ impl TimeWait {
             self.expires = now + Duration::from_millis(self.lifetime.into());
             self.is_ack_due = true;
         } else if !segment.range().is_empty() {
-            self.is_ack_due |= self.limit.permits(now);
+            self.is_ack_due |= self.limit.permits(self.next.0, now);
         }
         TimeWaitOutcome::Handled
     }

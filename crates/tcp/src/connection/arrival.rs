@@ -51,6 +51,12 @@ impl Connection {
         if self.state == State::SynReceived && self.handle_repeated_syn(header, now) {
             return;
         }
+        if header.syn && !header.rst {
+            // Whatever its number and its stamp (RFC 5961, 4.2).
+            self.ignore(Ignored::StraySyn);
+            self.challenge(now);
+            return;
+        }
         let Some(echoed) = self.check_stamps(header, now) else { return };
         let next = self.receiver.next();
         let (window, mss) = (self.receiver.window(), self.receiver.mss());
@@ -59,16 +65,8 @@ impl Connection {
             return;
         }
         self.keep_alive.on_heard(now);
-        if let (Some(stamps), Some(theirs)) = (&mut self.stamps, header.options.timestamps) {
-            stamps.on_segment(theirs, header.seq, self.receiver.last_ack(), now);
-        }
         if header.rst {
             self.handle_reset(header, now);
-            return;
-        }
-        if header.syn {
-            self.ignore(Ignored::StraySyn);
-            self.challenge(now);
             return;
         }
         let Some(ack) = header.ack else {
@@ -116,7 +114,7 @@ impl Connection {
         if segment.header.rst {
             return;
         }
-        if segment.range().is_empty() || segment.header.syn {
+        if segment.range().is_empty() {
             self.challenge(now);
         } else {
             self.receiver.handle_outside(segment.header.seq, segment.payload.len() as u32);
@@ -156,6 +154,7 @@ impl Connection {
             self.challenge(now);
             return false;
         }
+        self.take_stamp(&segment.header, now);
         if ack.is_before(una) {
             return true;
         }
@@ -169,6 +168,14 @@ impl Connection {
             self.change_state(self.state.after_fin_acknowledged(), now);
         }
         !self.state.is_over()
+    }
+
+    /// Takes the stamp of a segment to echo it (RFC 7323, 4.3): only once number and acknowledgement are acceptable. PAWS drops what
+    /// has an older stamp, so that otherwise one forged segment, whose sender guesses the window alone, would shut the peer out.
+    fn take_stamp(&mut self, header: &Header, now: Time) {
+        if let (Some(stamps), Some(theirs)) = (&mut self.stamps, header.options.timestamps) {
+            stamps.on_segment(theirs, header.seq, self.receiver.last_ack(), now);
+        }
     }
 
     fn handle_data(&mut self, segment: &Segment<'_>, read: Option<&mut Vec<u8>>, now: Time) {
@@ -206,7 +213,7 @@ impl Connection {
 
     /// Makes an acknowledgement due, unless one was for this reason a moment ago.
     fn challenge(&mut self, now: Time) {
-        let is_sent = self.limit.permits(now);
+        let is_sent = self.limit.permits(self.initial.stamp_offset, now);
         if is_sent {
             self.receiver.acknowledgement().on_immediate();
         }

@@ -117,7 +117,7 @@ impl fmt::Display for Decision {
         match self.challenge {
             Some(Challenge::Sent) => parts.push("challenge ACK".to_owned()),
             Some(Challenge::Withheld) => {
-                parts.push("no challenge ACK: one was sent less than 500 ms ago".to_owned());
+                parts.push("no challenge ACK: one was sent less than a second ago".to_owned());
             }
             None => {}
         }

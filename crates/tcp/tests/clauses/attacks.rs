@@ -1,8 +1,10 @@
 //! Segments of others, and of peers that misbehave.
 
-use rheostat_tcp::{CloseReason, Config, Event, Header, State};
+use rheostat_tcp::{
+    CloseReason, Config, Event, Header, Options, SequenceNumber, State, Timestamps,
+};
 
-use crate::script::{Script, plain};
+use crate::script::{OURS, Script, plain};
 
 fn reset_at(script: &mut Script, seq: u32) {
     let reset = Header { rst: true, ..script.header(seq, None) };
@@ -41,6 +43,58 @@ fn a_syn_in_a_connection_is_challenged() {
 }
 
 #[test]
+fn a_syn_without_a_stamp_is_challenged_on_a_connection_that_uses_stamps() {
+    let mut script = Script::established(Config { timestamps: true, ..plain() });
+    for seq in [0, 1, 500, 40_000] {
+        let bare = Options::default();
+        let syn = Header { syn: true, options: bare, ..script.header(seq, None) };
+        script.receive_header(syn, b"");
+        assert_eq!((script.sent_one().acks(), script.state()), (Some(1), State::Established));
+        script.wait(1_000);
+    }
+}
+
+#[test]
+fn a_segment_whose_acknowledgement_is_not_acceptable_sets_no_stamp() {
+    let config = Config { timestamps: true, ..plain() };
+    let header = |ack: Option<SequenceNumber>| {
+        let mut header = Script::established(config.clone()).header(1, None);
+        header.ack = ack;
+        header.options.timestamps = Some(Timestamps { value: 1_000 + (1 << 30), echo: 0 });
+        header
+    };
+    let future = Some(SequenceNumber(OURS) + 1_000_000);
+    let past = Some(SequenceNumber(OURS) - 1_000_000);
+    for forged in [
+        header(None),
+        Header { syn: true, ..header(None) },
+        Header { syn: true, ..header(future) },
+        header(future),
+        header(past),
+        Header { fin: true, ..header(future) },
+    ] {
+        let mut script = Script::established(config.clone());
+        script.receive_header(forged.clone(), b"evil");
+        script.sent();
+        script.wait(1_000);
+        script.receive(1, Some(1), b"peer");
+        assert_eq!(script.connection.info().unread, 4, "{forged:?}");
+    }
+}
+
+#[test]
+fn a_handshake_that_acknowledges_another_syn_sets_no_stamp() {
+    let mut script = Script::accepting(Config { timestamps: true, ..plain() });
+    script.sent_one();
+    let mut forged = script.header(1, Some(77));
+    forged.options.timestamps = Some(Timestamps { value: 1_000 + (1 << 30), echo: 0 });
+    script.receive_header(forged, b"");
+    assert!(script.sent_one().header.rst);
+    script.receive(1, Some(1), b"");
+    assert_eq!(script.state(), State::Established);
+}
+
+#[test]
 fn acknowledgements_of_the_future_and_the_distant_past_are_challenged_and_their_data_dropped() {
     let mut script = Script::established(plain());
     script.write(100);
@@ -60,13 +114,16 @@ fn acknowledgements_of_the_future_and_the_distant_past_are_challenged_and_their_
 #[test]
 fn challenges_are_limited_to_two_a_second() {
     let mut script = Script::established(plain());
-    let mut answers = 0;
-    for _ in 0..1_000 {
+    let mut times = Vec::new();
+    for ms in 0..10_000 {
         reset_at(&mut script, 100);
-        answers += script.sent().len();
-        script.wait(10);
+        times.extend(script.sent().iter().map(|_| ms));
+        script.wait(1);
     }
-    assert_eq!(answers, 20);
+    let pauses: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(times.len() >= 10, "{times:?}");
+    assert!(pauses.iter().all(|ms| (500..=1_000).contains(ms)), "{pauses:?}");
+    assert!(pauses.iter().any(|ms| *ms != pauses[0]), "they vary: {pauses:?}");
 }
 
 #[test]
