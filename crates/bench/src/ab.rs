@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::Serialize;
 
 use crate::error::BenchError;
-use crate::nf::Row;
+use crate::nf::{Mode, Row};
 use crate::record::Header;
 
 /// The two command lines, each of which prints rows as JSON.
@@ -36,6 +36,8 @@ pub struct Ratio {
     pub ratio_min: f64,
     /// The greatest.
     pub ratio_max: f64,
+    /// Rounds in which a row of either was not [`Mode::Fast`]: rates are as observed, so what disturbed one of the two is in their ratio.
+    pub disturbed: usize,
 }
 
 impl Comparison {
@@ -92,7 +94,15 @@ fn ratio(rounds: &[(Vec<Row>, Vec<Row>)], row: usize) -> Ratio {
         ratio: median(&ratios),
         ratio_min: ratios[0],
         ratio_max: ratios[ratios.len() - 1],
+        disturbed: rounds
+            .iter()
+            .filter(|(a, b)| is_disturbed(&a[row]) || is_disturbed(&b[row]))
+            .count(),
     }
+}
+
+fn is_disturbed(row: &Row) -> bool {
+    matches!(row.mode, Mode::Slow | Mode::Preempted)
 }
 
 /// Runs a command line in the shell and reads the rows it prints.
@@ -125,11 +135,15 @@ fn parse(text: &str) -> Result<Vec<Row>, String> {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ratio { row, a_mpps, b_mpps, ratio, ratio_min, ratio_max } = self;
+        let Ratio { row, a_mpps, b_mpps, ratio, ratio_min, ratio_max, disturbed } = self;
         write!(
             f,
             "{row:<52} A {a_mpps:>7.2} B {b_mpps:>7.2} Mpps  B/A {ratio:.3} ({ratio_min:.3}-{ratio_max:.3})"
-        )
+        )?;
+        match disturbed {
+            0 => Ok(()),
+            rounds => write!(f, "  {rounds} rounds slow or preempted"),
+        }
     }
 }
 
@@ -156,6 +170,21 @@ mod tests {
         assert_eq!((ratios[0].a_mpps, ratios[0].b_mpps, ratios[0].ratio), (10.0, 12.0, 1.2));
         // In turn, and neither always first.
         assert_eq!(runs, [&a, &b, &b, &a, &a, &b].map(Clone::clone));
+    }
+
+    #[test]
+    fn rounds_with_a_disturbed_row_are_counted() {
+        let modes = |mode: &str| {
+            ROW.replace("MPPS", "10.0").replace('}', &format!(r#","mode":"{mode}"}}"#))
+        };
+        let rounds: Vec<(Vec<Row>, Vec<Row>)> =
+            [("fast", "fast"), ("slow", "fast"), ("fast", "preempted"), ("slow", "slow")]
+                .map(|(a, b)| [a, b].map(|mode| parse(&modes(mode)).unwrap()).into())
+                .into();
+        let ratio = ratio(&rounds, 0);
+        assert_eq!((ratio.ratio, ratio.disturbed), (1.0, 3));
+        assert!(ratio.to_string().ends_with("3 rounds slow or preempted"), "{ratio}");
+        assert!(!super::ratio(&rounds[..1], 0).to_string().contains("rounds"));
     }
 
     #[test]

@@ -8,9 +8,10 @@
 //! 1.5 times as much on a shared one. The code of a lane suffers more (a loop that parses, hashes and updates a table: 1.7
 //! times), so what is scaled by these timings is scaled by too little rather than too much.
 
+use std::fs;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rheostat_base::{Clock, Counter};
@@ -42,6 +43,8 @@ pub(crate) struct Calibrator {
 pub(crate) struct Timings {
     nanos: Counter,
     count: Counter,
+    /// The thread's id to the kernel; 0 before its first timing.
+    thread: AtomicI32,
 }
 
 /// [`Timings`] at a moment, or what was added to them between two.
@@ -49,6 +52,8 @@ pub(crate) struct Timings {
 pub(crate) struct TimingSum {
     nanos: u64,
     count: u64,
+    /// How often the kernel took the core from the threads (`ru_nivcsw` of getrusage(2)).
+    pub(crate) switches: u64,
 }
 
 impl Calibrator {
@@ -72,6 +77,11 @@ impl Calibrator {
 
     #[cold]
     fn time(&mut self) {
+        // Relaxed: the number stands for itself.
+        if self.timings.thread.load(Ordering::Relaxed) == 0 {
+            let thread = rustix::thread::gettid().as_raw_nonzero().get();
+            self.timings.thread.store(thread, Ordering::Relaxed);
+        }
         self.timings.nanos.add(least(&self.clock));
         self.timings.count.increment();
     }
@@ -79,18 +89,31 @@ impl Calibrator {
 
 impl Timings {
     pub(crate) fn sum(&self) -> TimingSum {
-        TimingSum { nanos: self.nanos.get(), count: self.count.get() }
+        let thread = self.thread.load(Ordering::Relaxed);
+        TimingSum {
+            nanos: self.nanos.get(),
+            count: self.count.get(),
+            switches: if thread == 0 { 0 } else { involuntary_switches(thread) },
+        }
     }
 }
 
 impl TimingSum {
     /// What was added since `earlier`.
     pub(crate) fn since(self, earlier: TimingSum) -> TimingSum {
-        TimingSum { nanos: self.nanos - earlier.nanos, count: self.count - earlier.count }
+        TimingSum {
+            nanos: self.nanos - earlier.nanos,
+            count: self.count - earlier.count,
+            switches: self.switches.saturating_sub(earlier.switches),
+        }
     }
 
     pub(crate) fn plus(self, other: TimingSum) -> TimingSum {
-        TimingSum { nanos: self.nanos + other.nanos, count: self.count + other.count }
+        TimingSum {
+            nanos: self.nanos + other.nanos,
+            count: self.count + other.count,
+            switches: self.switches + other.switches,
+        }
     }
 
     /// The speed of the processor as a share of the fastest seen by this process, 1 at most; `None` when nothing was timed.
@@ -99,6 +122,19 @@ impl TimingSum {
         // Relaxed: the number stands for itself.
         Some(share(LEAST.fetch_min(mean, Ordering::Relaxed), mean))
     }
+}
+
+/// How often the kernel took the core from a thread of this process; 0 if the thread has ended. Read by the thread that samples,
+/// so it counts a switch after which the other thread does not run yet, and costs the lane nothing.
+fn involuntary_switches(thread: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"));
+    status.map_or(0, |status| switches_of(&status))
+}
+
+/// The count in the `status` of a thread (proc_pid_status(5)).
+fn switches_of(status: &str) -> u64 {
+    let count = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// The speed at which the arithmetic takes `mean`, where the fastest took `least`, or none is known.
@@ -172,11 +208,22 @@ mod tests {
     fn a_speed_is_a_share_of_the_fastest() {
         assert_eq!(TimingSum::default().speed(), None);
         assert_eq!([share(0, 700), share(350, 700), share(900, 700)], [1.0, 0.5, 1.0]);
-        let at = |nanos| TimingSum { nanos, count: 2 };
-        assert_eq!(at(3_000).since(at(1_000)), TimingSum { nanos: 2_000, count: 0 });
-        assert_eq!(at(3_000).plus(at(1_000)), TimingSum { nanos: 4_000, count: 4 });
+        let at = |nanos| TimingSum { nanos, count: 2, switches: nanos / 1_000 };
+        let difference = TimingSum { nanos: 2_000, count: 0, switches: 2 };
+        assert_eq!(at(3_000).since(at(1_000)), difference);
+        let sum = TimingSum { nanos: 4_000, count: 4, switches: 4 };
+        assert_eq!(at(3_000).plus(at(1_000)), sum);
         prepare();
         assert!(LEAST.load(Ordering::Relaxed) > 0);
+    }
+
+    #[test]
+    fn involuntary_switches_are_those_of_the_kernel() {
+        let status = "Threads:\t3\nvoluntary_ctxt_switches:\t71\nnonvoluntary_ctxt_switches:\t42\n";
+        assert_eq!((switches_of(status), switches_of("Threads:\t3\n")), (42, 0));
+        let own = format!("/proc/self/task/{}/status", rustix::thread::gettid().as_raw_nonzero());
+        assert!(fs::read_to_string(own).unwrap().contains("\nnonvoluntary_ctxt_switches:"));
+        assert_eq!(involuntary_switches(-1), 0, "a thread that has ended");
     }
 
     #[test]

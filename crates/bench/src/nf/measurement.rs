@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rheostat_run::StageTimes;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{FAST, TimingSum};
@@ -36,14 +35,16 @@ impl Default for Effort {
     }
 }
 
-/// In which of the machine's speeds a figure was taken.
+/// How undisturbed the windows of a figure are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// About the fastest that the processor can be.
+    /// The processor was about as fast as it can be, and the lanes kept their cores.
     Fast,
-    /// A slower one, and scaled to the fastest.
+    /// The lanes kept their cores, and the processor was slower than it can be.
     Slow,
+    /// The kernel ran something else on the lanes' cores.
+    Preempted,
     /// Not measured.
     #[default]
     Unknown,
@@ -54,11 +55,15 @@ pub enum Mode {
 pub(crate) struct Figure {
     /// Packets per second through all lanes, in millions: the median window.
     pub(crate) mpps: f64,
+    /// The same by the speed of the processor in each window: an estimate for a core that nothing shares.
+    pub(super) mpps_at_full_speed: f64,
     /// The slowest and the fastest window.
     pub(super) range: (f64, f64),
     pub(super) mode: Mode,
     /// The processor's speed in the median window, as a share of the fastest seen.
     pub(super) speed: f64,
+    /// Involuntary switches of all lanes in a window, on average.
+    pub(super) switches: f64,
     pub(super) allocations_per_packet: f64,
     /// Packets that passed from the start to the end of the run.
     pub(super) passed: u64,
@@ -69,17 +74,6 @@ pub(crate) struct Figure {
     pub(crate) controlled: Controlled,
 }
 
-impl Figure {
-    /// What the stages took in the run of the figure, scaled as it is.
-    pub(super) fn stages_of(&self, times: &StageTimes) -> Option<Stages> {
-        let stages = Stages::of(times)?;
-        Some(match self.mode {
-            Mode::Slow => stages.scaled(self.speed),
-            _ => stages,
-        })
-    }
-}
-
 /// A run under way at some moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
@@ -88,15 +82,47 @@ pub(super) struct Sample {
     pub(super) timings: TimingSum,
 }
 
-/// The rate in a window, in millions of packets per second, and the processor's speed.
+/// A window: as it was observed, and what disturbed it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
+    /// Packets per second, in millions.
     pub(super) mpps: f64,
+    pub(super) seconds: f64,
+    /// The processor's speed as a share of the fastest seen.
     pub(super) speed: f64,
+    /// How often the kernel took the core from a lane, all lanes together.
+    pub(super) switches: u64,
 }
 
 /// Of a run whose rate means nothing.
-const UNTIMED: Window = Window { mpps: 1.0, speed: 1.0 };
+const UNTIMED: Window = Window { mpps: 1.0, seconds: 1.0, speed: 1.0, switches: 0 };
+
+/// Involuntary switches a second from which on a window counts as preempted. Threads of the kernel take a core some times a second,
+/// for microseconds; a process that competes for it takes it at least once in each of its time slices, which are milliseconds.
+const PREEMPTED: f64 = 20.0;
+
+impl Window {
+    /// What happened between two samples.
+    pub(super) fn between(earlier: &Sample, later: &Sample) -> Window {
+        let (packets, seconds) = (later.packets - earlier.packets, later.seconds - earlier.seconds);
+        let timings = later.timings.since(earlier.timings);
+        Window {
+            mpps: packets as f64 / seconds / 1e6,
+            seconds,
+            speed: timings.speed().unwrap_or(1.0),
+            switches: timings.switches,
+        }
+    }
+
+    fn keeps_cores(&self) -> bool {
+        // One switch in a short window may be the kernel's.
+        self.switches <= 1 || (self.switches as f64) < PREEMPTED * self.seconds
+    }
+
+    fn is_undisturbed(&self) -> bool {
+        self.speed >= FAST && self.keeps_cores()
+    }
+}
 
 /// How long no flow may be opened before the chain is taken to refuse them.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -119,11 +145,11 @@ pub(super) fn await_opening(opening: &Opening, flows: u64) -> Result<(), BenchEr
     Ok(())
 }
 
-/// Windows that are taken for each that is wanted, as long as the processor is slow.
+/// Windows that are taken for each that is wanted, as long as they are disturbed.
 const ATTEMPTS: usize = 4;
 
 /// Measures a run under way, of which `sample` states how far it is, after `warm_up`. Windows in which the processor is slower
-/// than it was seen to be are taken again.
+/// than it was seen to be, or a lane loses its core, are taken again.
 pub(super) fn measure(
     bench: &NfBench,
     warm_up: Duration,
@@ -144,17 +170,16 @@ pub(super) fn measure(
     let mut earlier = sample();
     let (first, mut latest) = (earlier.packets, earlier.packets);
     let before = (bench.allocations)();
-    let (mut own, mut fast) = (0, 0);
-    while fast < wanted && windows.len() < ATTEMPTS * wanted {
+    let (mut own, mut undisturbed) = (0, 0);
+    while undisturbed < wanted && windows.len() < ATTEMPTS * wanted {
         thread::sleep(bench.effort.window);
         // What taking a sample allocates is not the lanes' doing.
         let asked = (bench.allocations)();
         let later = sample_after(&earlier, bench.effort.window, &mut sample);
         own += (bench.allocations)() - asked;
-        let (packets, seconds) = (later.packets - earlier.packets, later.seconds - earlier.seconds);
-        let speed = later.timings.since(earlier.timings).speed().unwrap_or(1.0);
-        fast += usize::from(speed >= FAST);
-        windows.push(Window { mpps: packets as f64 / seconds / 1e6, speed });
+        let window = Window::between(&earlier, &later);
+        undisturbed += usize::from(window.is_undisturbed());
+        windows.push(window);
         latest = later.packets;
         earlier = later;
     }
@@ -196,23 +221,34 @@ fn await_packets(packets: u64, mut sample: impl FnMut() -> Sample) {
     }
 }
 
-/// The figure of at least one window: of the fast ones alone, if they are half as many as were `wanted`; else of all, each
-/// scaled to the fastest speed.
+/// The figure of at least one window, as observed: of the undisturbed ones alone, if they are half as many as were `wanted`; else of
+/// those in which lanes kept their cores, if these are; else of all.
 pub(super) fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
-    let is_fast = |window: &Window| window.speed >= FAST;
-    let fast = windows.iter().filter(|window| is_fast(window)).count();
-    let mode = if 2 * fast >= wanted { Mode::Fast } else { Mode::Slow };
-    match mode {
-        Mode::Fast => windows.retain(is_fast),
-        _ => windows.iter_mut().for_each(|window| window.mpps /= window.speed),
-    }
+    let are_enough = |counts: fn(&Window) -> bool| {
+        2 * windows.iter().filter(|window| counts(window)).count() >= wanted
+    };
+    let mode = if are_enough(Window::is_undisturbed) {
+        windows.retain(Window::is_undisturbed);
+        Mode::Fast
+    } else if are_enough(Window::keeps_cores) {
+        windows.retain(Window::keeps_cores);
+        Mode::Slow
+    } else {
+        Mode::Preempted
+    };
+    let count = windows.len() as f64;
+    windows.sort_by(|a, b| (a.mpps / a.speed).total_cmp(&(b.mpps / b.speed)));
+    let median = windows[windows.len() / 2];
+    let mpps_at_full_speed = median.mpps / median.speed;
     windows.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
     let median = windows[windows.len() / 2];
     Figure {
         mpps: median.mpps,
+        mpps_at_full_speed,
         range: (windows[0].mpps, windows[windows.len() - 1].mpps),
         mode,
         speed: median.speed,
+        switches: windows.iter().map(|window| window.switches as f64).sum::<f64>() / count,
         allocations_per_packet: 0.0,
         passed: 0,
         instructions_per_packet: None,
@@ -225,29 +261,47 @@ pub(super) fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
 mod tests {
     use super::*;
 
-    /// Of windows of which three were wanted.
-    fn figure(windows: &[(f64, f64)]) -> Figure {
-        of_windows(windows.iter().map(|&(mpps, speed)| Window { mpps, speed }).collect(), 3)
+    /// Of windows of 200 ms of which three were wanted.
+    fn figure(windows: &[(f64, f64, u64)]) -> Figure {
+        let window = |&(mpps, speed, switches)| Window { mpps, seconds: 0.2, speed, switches };
+        of_windows(windows.iter().map(window).collect(), 3)
     }
 
     #[test]
-    fn slow_windows_do_not_count_where_there_are_fast_ones() {
-        let Figure { mpps, range, mode, speed, .. } = figure(&[
-            (5.0, 0.5),
-            (10.0, 0.9),
-            (4.9, 0.5),
-            (11.0, 1.0),
-            (5.2, 0.5),
-            (9.0, 0.95),
-            (5.1, 0.5),
+    fn disturbed_windows_do_not_count_where_there_are_others() {
+        let Figure { mpps, range, mode, speed, switches, .. } = figure(&[
+            (5.0, 0.5, 0),
+            (10.0, 0.9, 3),
+            (4.9, 0.5, 0),
+            (11.0, 1.0, 0),
+            (5.2, 1.0, 30),
+            (9.0, 0.95, 0),
+            (5.1, 0.5, 60),
         ]);
         assert_eq!((mpps, range, mode, speed), (10.0, (9.0, 11.0), Mode::Fast, 0.9));
+        assert_eq!(switches, 1.0);
     }
 
     #[test]
-    fn a_figure_of_slow_windows_is_scaled_and_says_so() {
-        let Figure { mpps, range, mode, speed, .. } =
-            figure(&[(5.0, 0.5), (6.0, 0.5), (4.0, 0.5), (8.0, 1.0)]);
-        assert_eq!((mpps, range, mode, speed), (10.0, (8.0, 12.0), Mode::Slow, 0.5));
+    fn a_figure_of_slow_windows_is_as_observed_and_has_an_estimate_beside_it() {
+        let windows = [(5.0, 0.5, 0), (6.0, 0.5, 0), (4.0, 0.5, 0), (8.0, 1.0, 0), (1.0, 1.0, 40)];
+        let figure = figure(&windows);
+        assert_eq!((figure.mpps, figure.range), (6.0, (4.0, 8.0)));
+        assert_eq!((figure.mode, figure.speed, figure.mpps_at_full_speed), (Mode::Slow, 0.5, 10.0));
+    }
+
+    #[test]
+    fn a_figure_of_preempted_windows_is_not_fast() {
+        let figure = figure(&[(5.0, 1.0, 30), (6.0, 1.0, 31), (4.0, 1.0, 32), (10.0, 1.0, 0)]);
+        assert_eq!((figure.mpps, figure.mode), (6.0, Mode::Preempted));
+        assert_eq!((figure.switches, figure.mpps_at_full_speed), (23.25, 6.0));
+    }
+
+    #[test]
+    fn a_window_is_what_happened_between_two_samples() {
+        let sample = |packets, seconds| Sample { packets, seconds, timings: TimingSum::default() };
+        let window = Window::between(&sample(1_000_000, 2.0), &sample(3_000_000, 2.5));
+        assert_eq!((window.mpps, window.seconds), (4.0, 0.5));
+        assert_eq!((window.speed, window.switches), (1.0, 0));
     }
 }

@@ -146,7 +146,8 @@ impl Processes {
 
 impl Taken {
     fn add(&mut self, window: &Requested) {
-        self.windows.push(Window { mpps: window.mpps, speed: window.speed });
+        let Requested { mpps, seconds, speed, switches, .. } = *window;
+        self.windows.push(Window { mpps, seconds, speed, switches });
         self.allocations += window.allocations;
         self.packets += window.packets;
     }
@@ -209,9 +210,13 @@ impl Group {
 
 /// Windows taken at the same time as one: at the mean speed of their processors.
 fn added(windows: &[Requested]) -> Requested {
+    let mean =
+        |of: fn(&Requested) -> f64| windows.iter().map(of).sum::<f64>() / windows.len() as f64;
     Requested {
         mpps: windows.iter().map(|window| window.mpps).sum(),
-        speed: windows.iter().map(|window| window.speed).sum::<f64>() / windows.len() as f64,
+        seconds: mean(|window| window.seconds),
+        speed: mean(|window| window.speed),
+        switches: windows.iter().map(|window| window.switches).sum(),
         allocations: windows.iter().map(|window| window.allocations).sum(),
         packets: windows.iter().map(|window| window.packets).sum(),
     }
@@ -333,7 +338,7 @@ mod tests {
     const ANSWERS: &str = "case \"$*\" in *--part*) mpps=4 speed=0.5;; *) mpps=9 speed=1;; esac\n\
         echo ready\n\
         while read -r request; do\n\
-        echo \"{\\\"mpps\\\":$mpps,\\\"speed\\\":$speed,\\\"allocations\\\":1,\\\"packets\\\":100}\"\n\
+        echo \"{\\\"mpps\\\":$mpps,\\\"seconds\\\":0.1,\\\"speed\\\":$speed,\\\"switches\\\":0,\\\"allocations\\\":1,\\\"packets\\\":100}\"\n\
         done\n";
 
     #[test]
@@ -344,7 +349,8 @@ mod tests {
         let Beside { control, ratio } = processes.measure(&spec(), &effort()).unwrap();
         assert_eq!([ratio.low, ratio.median, ratio.high], [0.75; 3]);
         // Three times 4, at half the speed.
-        assert_eq!((control.mpps, control.allocations_per_packet), (24.0, 0.01));
+        assert_eq!((control.mpps, control.mpps_at_full_speed), (12.0, 24.0));
+        assert_eq!(control.allocations_per_packet, 0.01);
         let log = fs::read_to_string(folder.path().join("log")).unwrap();
         let mut started: Vec<&str> = log.lines().collect();
         started.sort_unstable();

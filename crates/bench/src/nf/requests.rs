@@ -16,8 +16,12 @@ pub(super) const READY: &str = "ready";
 pub(super) struct Requested {
     /// Packets per second, in millions.
     pub(super) mpps: f64,
+    /// The window's length.
+    pub(super) seconds: f64,
     /// The processor's speed as a share of the fastest that the process has seen.
     pub(super) speed: f64,
+    /// Involuntary switches of all lanes.
+    pub(super) switches: u64,
     /// Calls of the allocator by the whole process.
     pub(super) allocations: u64,
     pub(super) packets: u64,
@@ -38,11 +42,11 @@ pub(super) fn answer(bench: &NfBench, mut sample: impl FnMut() -> Sample) -> Vec
         let allocations = (bench.allocations)() - before;
         let later = sample_after(&earlier, bench.effort.window, &mut sample);
         let packets = later.packets - earlier.packets;
-        let mpps = packets as f64 / (later.seconds - earlier.seconds) / 1e6;
-        let speed = later.timings.since(earlier.timings).speed().unwrap_or(1.0);
-        let requested = Requested { mpps, speed, allocations, packets };
+        let window = Window::between(&earlier, &later);
+        let Window { mpps, seconds, speed, switches } = window;
+        let requested = Requested { mpps, seconds, speed, switches, allocations, packets };
         is_heard = say(&serde_json::to_string(&requested).expect("a window is plain data"));
-        windows.push(Window { mpps, speed });
+        windows.push(window);
     }
     windows
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::measurement::{Figure, Mode};
 use super::{ChainKind, SHARDS, Spec, StageNanos};
 use crate::memory::{FrameSize, SourceKind};
-use crate::rounding::to_thousandths;
+use crate::rounding::{to_tenths, to_thousandths};
 
 /// The figures of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,23 +45,34 @@ pub struct Row {
     /// nothing. `again` is a second process that measured nothing either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_unmeasured: Option<Ratio>,
-    /// Packets per second through all lanes, in millions: the median window.
+    /// Packets per second through all lanes, in millions, as observed: the median window.
     pub mpps: f64,
     /// The slowest window.
     pub mpps_min: f64,
     /// The fastest window.
     pub mpps_max: f64,
-    /// A lane's time per packet, in nanoseconds.
+    /// A lane's time per packet, in nanoseconds, as observed.
     pub ns_per_packet: f64,
-    /// That less what the harness takes for the same load, from the same source, on as many lanes. States little when either
-    /// row is slow.
+    /// That less what the harness takes for the same load, from the same source, on as many lanes. States little unless both
+    /// rows are `fast`.
     pub ns_above_harness: f64,
-    /// In which of the machine's speeds the row was taken. The figures of a slow row are scaled by `speed`.
+    /// An estimate of `mpps` on a core that nothing shares: each window's rate by its `speed`, the median. `None` in rows from
+    /// before it was written, of which those that are `slow` have it as `mpps`.
+    #[serde(default)]
+    pub mpps_at_full_speed: Option<f64>,
+    /// A lane's time per packet at that rate.
+    #[serde(default)]
+    pub ns_per_packet_at_full_speed: Option<f64>,
+    /// How undisturbed the row's windows are.
     #[serde(default)]
     pub mode: Mode,
     /// The processor's speed in the median window, as a share of the fastest that the process has seen.
     #[serde(default)]
     pub speed: f64,
+    /// How often the kernel took the core from a lane in a window, all lanes together: the mean of the row's windows. `None` in
+    /// rows from before it was counted.
+    #[serde(default)]
+    pub involuntary_switches: Option<f64>,
     /// Instructions per packet, source and sink included, if they were to be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_per_packet: Option<f64>,
@@ -117,8 +128,9 @@ impl fmt::Display for PacketBytes {
 
 impl Row {
     pub(super) fn new(spec: &Spec, figure: &Figure, harness: &Figure) -> Row {
-        let ns = |figure: &Figure| 1e3 * spec.lanes as f64 / figure.mpps;
-        let above = if spec.chain == ChainKind::Harness { 0.0 } else { ns(figure) - ns(harness) };
+        let ns = |mpps: f64| 1e3 * spec.lanes as f64 / mpps;
+        let above =
+            if spec.chain == ChainKind::Harness { 0.0 } else { ns(figure.mpps) - ns(harness.mpps) };
         let instructions = figure.instructions_per_packet;
         let own = harness.instructions_per_packet;
         Row {
@@ -145,10 +157,13 @@ impl Row {
             mpps: to_thousandths(figure.mpps),
             mpps_min: to_thousandths(figure.range.0),
             mpps_max: to_thousandths(figure.range.1),
-            ns_per_packet: to_thousandths(ns(figure)),
+            ns_per_packet: to_thousandths(ns(figure.mpps)),
             ns_above_harness: to_thousandths(above),
+            mpps_at_full_speed: Some(to_thousandths(figure.mpps_at_full_speed)),
+            ns_per_packet_at_full_speed: Some(to_thousandths(ns(figure.mpps_at_full_speed))),
             mode: figure.mode,
             speed: to_thousandths(figure.speed),
+            involuntary_switches: Some(to_tenths(figure.switches)),
             instructions_per_packet: instructions.map(to_thousandths),
             instructions_above_harness: instructions
                 .zip(own)
@@ -200,7 +215,7 @@ impl Table {
     /// The heading.
     pub fn heading() -> String {
         format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<4} {}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<9} {}",
             "chain",
             "source",
             "flows",
@@ -222,7 +237,7 @@ impl Table {
     pub fn line(row: &Row) -> impl fmt::Display {
         let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
         format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<4} {}",
+            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<9} {}",
             row.chain,
             row.source,
             row.flows,
@@ -238,12 +253,14 @@ impl Table {
             match row.mode {
                 Mode::Fast => "fast",
                 Mode::Slow => "slow",
+                Mode::Preempted => "preempted",
                 Mode::Unknown => "",
             },
             Self::control(row),
         )
         .trim_end()
-        .to_owned() + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
+        .to_owned() + &Self::disturbance(row)
+            + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
             + &Self::instructions(row)
     }
 
@@ -263,6 +280,20 @@ impl Table {
             }
             (None, None) if row.joint_shards => "joint shards".into(),
             (None, None) => String::new(),
+        }
+    }
+
+    /// What makes the figures of a row worse than they are on a machine of its own.
+    fn disturbance(row: &Row) -> String {
+        match (row.mode, row.mpps_at_full_speed, row.ns_per_packet_at_full_speed) {
+            (Mode::Slow, Some(mpps), Some(ns)) => {
+                format!("\n  at full speed, as estimated: {mpps:.2} Mpps, {ns:.1} ns")
+            }
+            (Mode::Preempted, ..) => {
+                let switches = row.involuntary_switches.unwrap_or(0.0);
+                format!("\n  other programs took the lanes' cores {switches:.1} times a window")
+            }
+            _ => String::new(),
         }
     }
 

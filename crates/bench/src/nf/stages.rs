@@ -3,8 +3,6 @@
 use rheostat_run::{BurstStage, StageTimes};
 use serde::{Deserialize, Serialize};
 
-use crate::rounding::rounded;
-
 /// Nanoseconds per packet, over all polls of a run that found full bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
@@ -40,14 +38,6 @@ impl Stages {
     }
 }
 
-impl Stages {
-    /// The same if the processor had been as fast as it can be, of which it had a share of `speed` in the median window. Tenth
-    /// percentiles stay: the core is shared for less than a millisecond at a time, so that slow windows have fast polls, too.
-    pub(super) fn scaled(self, speed: f64) -> Stages {
-        Stages { median: self.median.scaled(speed), ..self }
-    }
-}
-
 impl StageNanos {
     fn at(times: &StageTimes, quantile: f64) -> Option<StageNanos> {
         let of = |stage| Some(times.of(stage).quantile(quantile)? as f64 / 10.0);
@@ -60,20 +50,6 @@ impl StageNanos {
             sink: of(BurstStage::Transmit)?,
             rest: of(BurstStage::Rest)?,
         })
-    }
-
-    /// The same if the processor were as fast as it can be, of which these times have a share of `speed`.
-    fn scaled(self, speed: f64) -> StageNanos {
-        let scaled = |nanos: f64| rounded(nanos * speed, 1e1);
-        StageNanos {
-            source: scaled(self.source),
-            classify: scaled(self.classify),
-            probe: scaled(self.probe),
-            run: scaled(self.run),
-            emit: scaled(self.emit),
-            sink: scaled(self.sink),
-            rest: scaled(self.rest),
-        }
     }
 
     /// What a packet takes above source and sink of the same run.

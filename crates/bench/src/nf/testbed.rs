@@ -12,7 +12,7 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use super::control::Controller;
 use super::measurement::{Figure, Sample, await_opening, measure};
-use super::{Measuring, NfBench, Spec};
+use super::{Measuring, NfBench, Spec, Stages};
 use crate::error::BenchError;
 use crate::memory::{self, CYCLE, Opening, Servers};
 
@@ -108,7 +108,7 @@ impl Testbed {
         let sum = LaneSample::sum(&report.last.lanes);
         let figure = figure.map_err(|error| error.because(&reasons(&sum)))?;
         check(spec, &report)?;
-        let (stages, passed) = (figure.stages_of(&report.stages), sum.received);
+        let (stages, passed) = (Stages::of(&report.stages), sum.received);
         Ok(Figure { controlled, stages, passed, ..figure })
     }
 }

@@ -32,9 +32,9 @@ use crate::failure::Failure;
   rheo bench nf --json > rows.json
 
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
-them. Every lane has a core of its own; leave the machine alone meanwhile. Virtual processors change their
-speed: windows in which one was slow are taken again, and a row that has hardly any other is marked `slow` and scaled
-to the speed of a core of its own. Behind each row on several lanes stands its control: as many processes of one lane each,
+them. Every lane has a core of its own; leave the machine alone meanwhile. Figures are as observed. Windows in which
+a processor was slow, or ran something else, are taken again; a row that has hardly any other is marked `slow` or
+`preempted`, and a slow one has an estimate for a core that nothing shares beside it (docs/bench.md). Behind each row on several lanes stands its control: as many processes of one lane each,
 with the same packets and at the same time. The row's ratio to it is the median of windows that are taken in turn.")]
 pub(super) struct Args {
     /// What to measure.
