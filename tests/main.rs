@@ -12,6 +12,7 @@ mod exhaustion;
 mod forwarding;
 mod joint_shards;
 mod layers;
+mod links;
 mod migration;
 mod monitoring;
 mod offloading;
