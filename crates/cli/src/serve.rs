@@ -185,12 +185,17 @@ struct CommonArgs {
     /// Connections at most; a SYN beyond is dropped.
     #[arg(long, value_name = "N", default_value = "100000")]
     connections: usize,
-    /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped and windows close.
+    /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped, windows close, and of the connections
+    /// on which nothing moves, the one with the most bytes is reset first.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     connection_memory: String,
     /// The same for the connections of one shard.
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     shard_memory: String,
+    /// Bytes of memory that one reply may take; a longer one that is not sent in pieces becomes an error reply. Files and stored
+    /// values are sent in pieces. 64MiB by default.
+    #[arg(long, value_name = "SIZE")]
+    reply_memory: Option<String>,
     /// How long a connection may be silent.
     #[arg(long, value_name = "TIME", default_value = "5min")]
     idle_timeout: String,

@@ -44,7 +44,20 @@ pub trait Application: Send + Sync + 'static {
         request: Self::Request,
     ) -> Handled<Self::Request, Self::Reply>;
 
-    /// Writes as much of a reply to `out` as it takes. Called again, when there is room, after [`Encoded::More`].
+    /// Bytes of memory that a reply takes until it is written, which are charged to its connection. A reply that takes more than
+    /// [`ServeConfig::reply_memory`](crate::ServeConfig::reply_memory) is replaced by [`Application::too_large`]. By default none:
+    /// right for a reply that is short, or leads to bytes that are accounted for elsewhere.
+    fn reply_memory(&self, _reply: &Self::Reply) -> usize {
+        0
+    }
+
+    /// The error reply in place of one that takes more memory than it may, in `encode` or before; without one, the connection is
+    /// reset. A reply that `encode` writes in pieces has no such bound.
+    fn too_large(&self) -> Option<Self::Reply> {
+        None
+    }
+
+    /// Writes as much of a reply to `out` as it has room for. Called again, when there is room, after [`Encoded::More`].
     fn encode(
         &self,
         conn: &mut Self::Conn,
@@ -99,11 +112,19 @@ pub enum Encoded {
 pub struct ReplyBuffer<'a> {
     bytes: &'a mut Vec<u8>,
     room: usize,
+    most: usize,
+    is_exceeded: bool,
 }
 
 impl<'a> ReplyBuffer<'a> {
-    pub(crate) fn new(bytes: &'a mut Vec<u8>, room: usize) -> ReplyBuffer<'a> {
-        ReplyBuffer { bytes, room }
+    /// With room for `room` bytes, where no more than `most` are kept.
+    pub(crate) fn new(bytes: &'a mut Vec<u8>, room: usize, most: usize) -> ReplyBuffer<'a> {
+        ReplyBuffer { bytes, room, most: most.max(room), is_exceeded: false }
+    }
+
+    /// Whether more was put than is kept: the bytes are not all there.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.is_exceeded
     }
 
     /// How many bytes there is room for. Something short may be written beyond it, such as a header: it waits.
@@ -111,9 +132,22 @@ impl<'a> ReplyBuffer<'a> {
         self.room.saturating_sub(self.bytes.len())
     }
 
-    /// Appends bytes, also beyond the room.
+    /// Appends bytes, also beyond the room: they wait in memory, up to
+    /// [`ServeConfig::reply_memory`](crate::ServeConfig::reply_memory).
     pub fn put(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.most.saturating_sub(self.bytes.len()) {
+            self.is_exceeded = true;
+            return;
+        }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Appends as many of `bytes` as there is room for, and returns how many. So a reply is written in pieces, the rest when
+    /// `encode` is called again after [`Encoded::More`], and takes no memory but its own.
+    pub fn put_piece(&mut self, bytes: &[u8]) -> usize {
+        let piece = bytes.len().min(self.room());
+        self.put(&bytes[..piece]);
+        piece
     }
 
     /// Appends up to `most` bytes, and no more than there is room for, that `fill` writes to the start of what it is given, and

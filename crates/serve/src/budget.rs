@@ -99,17 +99,6 @@ impl Budget {
         subtract(&self.time_wait, 1);
     }
 
-    /// Charges the total with what is allocated for a connection now besides TCP's buffers, which are charged as they grow.
-    #[inline]
-    pub(crate) fn charge(&self, charged: &mut usize, allocated: usize) {
-        match allocated.checked_sub(*charged) {
-            Some(0) => {}
-            Some(more) => self.memory.charge(more),
-            None => self.memory.release(*charged - allocated),
-        }
-        *charged = allocated;
-    }
-
     /// The memory of all connections.
     pub(crate) fn memory(&self) -> &MemoryBudget {
         &self.memory

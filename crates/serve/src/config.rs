@@ -66,15 +66,19 @@ pub struct ServeConfig {
     pub half_open: usize,
     /// Closed connections in TIME-WAIT at most, of the whole process. Beyond, a connection is forgotten when it is closed.
     pub time_wait: usize,
-    /// Bytes allocated for data of all connections at most. From three quarters on, SYNs are dropped, and windows close before
-    /// anything is; what finds no memory at the limit is sent again by the peer, or waits to be written. Only what an application
-    /// is in the middle of goes beyond. Each connection has its own bound besides: the buffers of [`ListenerConfig::tcp`], a
-    /// request, and a piece of a reply.
+    /// Bytes allocated for data of all connections at most: TCP's buffers, unfinished requests, replies. From three quarters on,
+    /// SYNs are dropped, windows close, and of the connections on which nothing has moved for two seconds, the one with the most
+    /// bytes is reset first. At the limit, data that finds no memory is sent again by the peer, or waits to be written. Requests and
+    /// replies go beyond; then, of the connections with more than 128 KiB of these, the one with the most bytes is reset at once.
     pub memory: usize,
     /// The same for the connections of one shard, so that one cannot have everything.
     pub shard_memory: usize,
     /// The longest request. A longer one resets its connection.
     pub longest_request: usize,
+    /// Bytes of memory that one reply may take. One that the application writes in pieces takes that of a piece, however long it
+    /// is; another that takes more is replaced by an error reply, or resets its connection
+    /// ([`Application::too_large`](crate::Application::too_large)).
+    pub reply_memory: usize,
     /// How long a peer that has been sent everything may take to finish.
     pub linger: Duration,
 }
@@ -88,6 +92,7 @@ impl Default for ServeConfig {
             memory: 1 << 30,
             shard_memory: 256 << 20,
             longest_request: 1 << 20,
+            reply_memory: 64 << 20,
             linger: Duration::from_secs(2),
         }
     }

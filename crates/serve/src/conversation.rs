@@ -5,6 +5,7 @@ mod members;
 mod reading;
 mod replies;
 mod stream;
+mod unwritten;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -166,14 +167,16 @@ impl<A: Application> Driver for Conversations<A> {
             self.counters.unclaimed.increment();
             return None;
         };
+        let reply = reply.ok().and_then(|reply| self.bounded(reply));
         match (reply, &mut entry.stream.pending) {
-            (Ok(reply), Some(pending)) => {
-                if pending.replies.put(place, (reply, timed)).is_some() {
+            (Some(reply), Some(pending)) => {
+                let memory = self.app.reply_memory(&reply);
+                if pending.replies.put(place, (reply, timed), memory).is_some() {
                     self.counters.unclaimed.increment();
                     return None;
                 }
             }
-            (Err(_), Some(_)) => abort(entry),
+            (None, Some(_)) => abort(entry),
             // It ended meanwhile.
             (_, None) => {
                 self.counters.unclaimed.increment();
@@ -285,6 +288,7 @@ impl<A: Application> Conversations<A> {
             }
             match self.write(entry, now) {
                 Written::All => {}
+                Written::Again => return Turn::Again,
                 Written::Blocked => return Turn::Over,
                 Written::Broken => {
                     abort(entry);
@@ -297,6 +301,7 @@ impl<A: Application> Conversations<A> {
             }
             if self.current.replies.len() >= under_way::<A>()
                 || self.current.is_last
+                || self.current.replies.memory() >= self.shared.limits().reply_memory
                 || self.current.replies.are_awaited() && self.is_full()
             {
                 // The next reply goes on with it.
@@ -321,7 +326,10 @@ impl<A: Application> Conversations<A> {
                         self.counters.refused.increment();
                         match self.current.replies.is_empty() {
                             true => self.current.reply = Some(reply),
-                            false => self.current.replies.push((reply, None)),
+                            false => {
+                                let memory = self.app.reply_memory(&reply);
+                                self.current.replies.push((reply, None), memory);
+                            }
                         }
                         self.end_behind_replies(entry);
                         continue;
@@ -344,7 +352,11 @@ impl<A: Application> Conversations<A> {
             match self.app.handle(worker, request) {
                 Handled::Done(reply) => {
                     self.counters.requests.increment();
-                    self.current.reply = Some(reply);
+                    self.current.reply = self.bounded(reply);
+                    if self.current.reply.is_none() {
+                        abort(entry);
+                        return Turn::Over;
+                    }
                     if let Some(times) = &self.times {
                         times.end(&mut self.current.timed, RequestStage::Application);
                     }

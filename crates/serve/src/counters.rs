@@ -85,6 +85,8 @@ counters! {
     timed_out,
     /// Connections closed because they were idle.
     idle_closed,
+    /// Connections reset because memory was scarce and they had the most bytes.
+    memory_closed,
     /// Segments that arrived for this machine.
     segments_in,
     /// Segments sent.
@@ -125,6 +127,8 @@ counters! {
     requests,
     /// Bytes that the application refused.
     refused,
+    /// Replies that would have taken more memory than one may.
+    replies_refused,
     /// Panics of the application, each of which reset its connection.
     panics,
     /// Requests handled whose connection had ended meanwhile.

@@ -32,6 +32,10 @@ impl Application for Echo {
         Handled::Done(request)
     }
 
+    fn reply_memory(&self, reply: &Vec<u8>) -> usize {
+        reply.capacity()
+    }
+
     fn encode(&self, (): &mut (), reply: &mut Vec<u8>, out: &mut ReplyBuffer<'_>) -> Encoded {
         out.put(reply);
         Encoded::Done

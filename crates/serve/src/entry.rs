@@ -59,6 +59,11 @@ pub(crate) enum Phase {
 }
 
 impl<S> Entry<S> {
+    /// Bytes of memory for its data: TCP's buffers, and what was charged besides.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tcp.allocated() + self.charged
+    }
+
     /// Asks for the lines that a segment touches, but for the first.
     #[inline]
     pub(crate) fn prefetch(&self) {

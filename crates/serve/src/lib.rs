@@ -30,6 +30,7 @@ mod readiness;
 mod rehearsal;
 pub mod relay;
 pub mod resp;
+mod scarcity;
 mod scheduler;
 mod segment;
 mod server;

@@ -75,7 +75,7 @@ fn write<A: Application>(
 ) -> Option<Ended> {
     loop {
         let mut piece = Vec::new();
-        let encoded = app.encode(conn, reply, &mut ReplyBuffer::new(&mut piece, ROOM));
+        let encoded = app.encode(conn, reply, &mut ReplyBuffer::new(&mut piece, ROOM, usize::MAX));
         said.extend_from_slice(&piece);
         match encoded {
             Encoded::Done => return None,

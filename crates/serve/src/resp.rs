@@ -5,7 +5,9 @@
 
 mod command;
 mod execution;
+mod reply;
 mod store;
+mod value;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use rheostat_base::{ClockSource, LaneId};
 
 pub use self::command::Command;
 use self::command::{ParseError, Progress};
+pub use self::reply::RespReply;
 use self::store::Store;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
@@ -26,13 +29,6 @@ pub struct Resp {
 /// What is known of a connection: how much of an unfinished command has been looked at.
 #[derive(Debug, Default)]
 pub struct RespConn(Progress);
-
-/// A reply as bytes.
-#[derive(Debug, Default)]
-pub struct RespReply {
-    bytes: Vec<u8>,
-    ends: bool,
-}
 
 impl Resp {
     /// An empty store that takes at most so many bytes for keys and values. Times to live go by `clock`.
@@ -60,16 +56,27 @@ impl Application for Resp {
             Ok((request, len)) => Parsed::Request { request, len, class: 0 },
             Err(ParseError::Partial(needed)) => Parsed::Need(needed),
             Err(ParseError::Wrong(what)) => {
-                let bytes = format!("-ERR Protocol error: {what}\r\n").into_bytes();
-                Parsed::Refuse(RespReply { bytes, ends: true })
+                let mut reply = RespReply::from(format!("-ERR Protocol error: {what}\r\n"));
+                reply.ends = true;
+                Parsed::Refuse(reply)
             }
         }
     }
 
     fn handle(&self, (): &mut (), request: Command) -> Handled<Command, RespReply> {
-        let mut bytes = Vec::new();
-        execution::execute(&request, &self.store, self.clock.now(), &mut bytes);
-        Handled::Done(RespReply { bytes, ends: request.is(b"QUIT") })
+        let mut reply = RespReply::default();
+        execution::execute(&request, &self.store, self.clock.now(), &mut reply);
+        reply.ends = request.is(b"QUIT");
+        Handled::Done(reply)
+    }
+
+    fn reply_memory(&self, reply: &RespReply) -> usize {
+        reply.memory()
+    }
+
+    fn too_large(&self) -> Option<RespReply> {
+        let text = "-ERR the reply takes more memory than one reply may\r\n";
+        Some(RespReply::from(text.to_owned()))
     }
 
     fn encode(
@@ -78,8 +85,11 @@ impl Application for Resp {
         reply: &mut RespReply,
         out: &mut ReplyBuffer<'_>,
     ) -> Encoded {
-        out.put(&reply.bytes);
-        if reply.ends { Encoded::Close } else { Encoded::Done }
+        match (reply.write(out), reply.ends) {
+            (true, true) => Encoded::Close,
+            (true, false) => Encoded::Done,
+            (false, _) => Encoded::More,
+        }
     }
 }
 

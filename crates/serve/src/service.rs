@@ -6,6 +6,7 @@ mod lifecycle;
 mod notes;
 mod opening;
 mod pace;
+mod reclaim;
 mod rounds;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use self::due::Due;
 use self::lifecycle::Next;
 use self::notes::{Cause, Noted};
 use self::pace::Pace;
+use self::reclaim::Reclaim;
 use crate::connections::{Connections, Found};
 use crate::connector::Connector;
 use crate::counters::Counters;
@@ -73,6 +75,8 @@ pub(crate) struct TcpService<D: Driver> {
     /// The slots that the batch's packets may belong to.
     ahead: Vec<(ShardId, u32)>,
     pace: Pace,
+    /// When memory is scarce.
+    reclaim: Reclaim,
     /// For traces.
     noted: Noted,
     /// Before this, no deadline comes of a connection in the shards that the lane looks after.
@@ -106,6 +110,7 @@ impl<D: Driver> TcpService<D> {
             lane,
             visits: Vec::new(),
             due: Due::new(lane, shared.clone()),
+            reclaim: Reclaim::default(),
             round: Vec::with_capacity(shared.shard_count()),
             undrained: None,
             shared,
@@ -491,6 +496,9 @@ impl<D: Driver> Service for TcpService<D> {
         if self.due.next() <= now {
             self.expire(shards, out, now);
         }
+        if self.shared.scarcity.is_noted() && self.reclaim.next_look() <= now {
+            self.reclaim(shards, out);
+        }
     }
 
     fn next_deadline(&self) -> Option<Time> {
@@ -500,7 +508,8 @@ impl<D: Driver> Service for TcpService<D> {
         {
             return Some(Time::ZERO);
         }
-        Some(self.due.next().min(self.egress.stack.next_deadline()))
+        let due = self.due.next().min(self.egress.stack.next_deadline());
+        Some(if self.shared.scarcity.is_noted() { due.min(self.reclaim.next_look()) } else { due })
     }
 
     /// Resets what is left, so that no peer waits for an answer.

@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::counters::{Counters, Totals};
 use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
+use crate::scarcity::Scarcity;
 use crate::times::{RequestTimes, TimesRecord};
 
 /// Shards of a run at most: all that a [`ShardId`] can name.
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     /// Deadlines in shards that lanes own together.
     pub(crate) deadlines: HomeDeadlines,
+    /// Whether memory for connections is scarce.
+    pub(crate) scarcity: Scarcity,
 }
 
 /// Inspections that a lane has not begun.
@@ -66,6 +69,7 @@ impl Shared {
             times: OnceLock::new(),
             calls: Calls::new(SHARDS),
             deadlines: HomeDeadlines::new(lanes, SHARDS),
+            scarcity: Scarcity::new(lanes),
         }
     }
 
@@ -103,6 +107,14 @@ impl Shared {
     /// Wakes the lanes that sleep. Without notifiers they look by themselves within half a second.
     fn wake(&self) {
         self.notifiers.get().into_iter().flatten().for_each(LaneNotifier::wake);
+    }
+
+    /// Memory was refused to a connection, or one has exceeded its limit: lanes look for connections to end.
+    #[cold]
+    pub(crate) fn note_scarcity(&self) {
+        if self.scarcity.note() {
+            self.wake();
+        }
     }
 
     /// How many lanes there are.

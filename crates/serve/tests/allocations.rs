@@ -7,13 +7,15 @@ mod rig;
 use std::alloc::System;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rheostat_base::{LaneId, ShardId, Time};
+use rheostat_base::{LaneId, ShardId, Time, VirtualClock};
 use rheostat_io::TxQueue;
 use rheostat_packet::{Burst, PoolCache};
 use rheostat_run::{AnyPoolClient, Batch, LaneNotifier, Output, Service, ShardSet};
+use rheostat_serve::resp::Resp;
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use rheostat_state::Shard;
 use rig::{Around, Client, Members, Plan, QUEUEING, Rig};
@@ -25,10 +27,17 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Allocations inside of services, and of them those of the cable when they send. Relaxed: one thread runs the lanes.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static OF_CABLE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of those allocations.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static BYTES_OF_CABLE: AtomicUsize = AtomicUsize::new(0);
 
 fn allocations() -> usize {
     let stats = ALLOCATOR.stats();
     stats.allocations + stats.reallocations
+}
+
+fn allocated_bytes() -> usize {
+    ALLOCATOR.stats().bytes_allocated
 }
 
 struct Counted(Box<dyn Service>);
@@ -36,9 +45,11 @@ struct Counted(Box<dyn Service>);
 impl Counted {
     fn count(&mut self, work: impl FnOnce(&mut dyn Service)) {
         let own = || allocations() - OF_CABLE.load(Ordering::Relaxed);
-        let before = own();
+        let own_bytes = || allocated_bytes() - BYTES_OF_CABLE.load(Ordering::Relaxed);
+        let (before, bytes_before) = (own(), own_bytes());
         work(&mut *self.0);
         COUNT.fetch_add(own() - before, Ordering::Relaxed);
+        BYTES.fetch_add(own_bytes() - bytes_before, Ordering::Relaxed);
     }
 }
 
@@ -113,9 +124,10 @@ struct Carrying(Box<dyn TxQueue>);
 
 impl TxQueue for Carrying {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
-        let before = allocations();
+        let (before, bytes_before) = (allocations(), allocated_bytes());
         let sent = self.0.send(burst, pool, now);
         OF_CABLE.fetch_add(allocations() - before, Ordering::Relaxed);
+        BYTES_OF_CABLE.fetch_add(allocated_bytes() - bytes_before, Ordering::Relaxed);
         sent
     }
 }
@@ -251,4 +263,26 @@ fn neither_requests_nor_connections_that_come_and_go_allocate() {
     assert_eq!(connections, 0, "of 256 connections in empty shards");
     rig.finish();
     members_allocate_nothing();
+    stored_values_are_sent_without_a_copy_of_the_whole();
+}
+
+/// 10 MB of values are requested at once, and sent by way of buffers that do not grow with them.
+fn stored_values_are_sent_without_a_copy_of_the_whole() {
+    const VALUE: usize = 500_000;
+    let store = Resp::new(64 << 20, Arc::new(VirtualClock::new()));
+    let mut rig = Rig::new(store, Plan { around: COUNTED, ..Plan::default() });
+    let mut client = [rig.connect(1_000)];
+    client[0].outgoing = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${VALUE}\r\n").into_bytes();
+    client[0].outgoing.extend_from_slice(&[7; VALUE]);
+    client[0].outgoing.extend_from_slice(b"\r\n");
+    rig.run_until(&mut client, LIMIT, |all| all[0].received.ends_with(b"+OK\r\n"));
+    client[0].outgoing = format!("MGET{}\r\n", " k".repeat(20)).into_bytes();
+    let before = BYTES.load(Ordering::Relaxed);
+    rig.run_until(&mut client, LIMIT, |all| all[0].received.len() > 20 * VALUE);
+    let bytes = BYTES.load(Ordering::Relaxed) - before;
+    // The send buffer, which grows by quarters up to 256 KiB, and the buffer of pieces.
+    assert!(bytes <= 2 << 20, "{bytes} bytes for {}", 20 * VALUE);
+    client[0].finishes = true;
+    rig.pass(&mut client, Duration::from_millis(50));
+    rig.finish();
 }

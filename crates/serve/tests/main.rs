@@ -13,6 +13,7 @@ mod moves;
 mod odd_segments;
 mod paths;
 mod relaying;
+mod replies;
 mod resp;
 mod rig;
 mod shared_dispatchers;

@@ -49,8 +49,8 @@ impl Buffer {
     }
 
     /// The budget that is charged.
-    pub(crate) fn budget(&self) -> Option<Arc<MemoryBudget>> {
-        self.budget.clone()
+    pub(crate) fn budget(&self) -> Option<&Arc<MemoryBudget>> {
+        self.budget.as_ref()
     }
 
     /// Charges another budget from now on.

@@ -163,6 +163,11 @@ impl Connection {
         self.receiver.set_memory(budget);
     }
 
+    /// The budget that is charged.
+    pub fn memory(&self) -> Option<&MemoryBudget> {
+        self.sender.memory().map(|budget| &**budget)
+    }
+
     /// Its settings, which it shares with others.
     pub fn config(&self) -> &Config {
         &self.config
@@ -194,6 +199,24 @@ impl Connection {
     #[inline]
     pub fn allocated(&self) -> usize {
         self.sender.allocated() + self.receiver.allocated()
+    }
+
+    /// Bytes worth writing now. [`Connection::write`] takes more, but these would only wait: the peer's window takes no more than
+    /// two segments less. None while acknowledgements are about to make room for a larger piece.
+    pub fn useful_room(&self) -> usize {
+        self.sender.useful_room()
+    }
+
+    /// Bytes allocated beyond those that data needs.
+    #[inline]
+    pub fn slack(&self) -> usize {
+        self.allocated().saturating_sub(self.unacknowledged() + self.receiver.needed())
+    }
+
+    /// Gives back memory that no data needs. Moves the data of a buffer of which less than half is in use.
+    pub fn fit_buffers(&mut self) {
+        self.sender.data().fit();
+        self.receiver.fit();
     }
 
     /// Segments sent again.

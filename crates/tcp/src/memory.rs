@@ -61,6 +61,22 @@ impl MemoryBudget {
             || self.total.as_ref().is_some_and(|total| total.is_under_pressure())
     }
 
+    /// Whether more is allocated than the limit, here or in total: what programs hold is charged beyond it.
+    pub fn is_exceeded(&self) -> bool {
+        self.used() > self.limit || self.total.as_ref().is_some_and(|total| total.is_exceeded())
+    }
+
+    /// Charges what is allocated for a purpose now, beyond the limit if it must be; `charged` is what was charged for it before.
+    #[inline]
+    pub fn recharge(&self, charged: &mut usize, allocated: usize) {
+        match allocated.checked_sub(*charged) {
+            Some(0) => {}
+            Some(more) => self.charge(more),
+            None => self.release(*charged - allocated),
+        }
+        *charged = allocated;
+    }
+
     /// Whether nothing can be allocated.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.used() >= self.limit || self.total.as_ref().is_some_and(|total| total.is_exhausted())

@@ -158,6 +158,18 @@ impl Receiver {
         self.unread.allocated()
     }
 
+    /// Bytes of that memory that data needs: all where some lies beyond a gap.
+    pub(crate) fn needed(&self) -> usize {
+        if self.held.is_empty() { self.unread.len() } else { self.unread.allocated() }
+    }
+
+    /// Gives back memory that no data needs.
+    pub(crate) fn fit(&mut self) {
+        if self.held.is_empty() {
+            self.unread.fit();
+        }
+    }
+
     /// Whether everything up to the peer's FIN has arrived.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next.is_after(fin))

@@ -41,7 +41,7 @@ impl Ring {
     }
 
     /// The budget that is charged.
-    pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
+    pub(crate) fn memory(&self) -> Option<&Arc<MemoryBudget>> {
         self.bytes.budget()
     }
 
@@ -74,6 +74,23 @@ impl Ring {
             self.bytes.free();
             self.head = 0;
         }
+    }
+
+    /// Gives back the memory that the bytes in the ring do not need, where that is more than half. Nothing may have been placed
+    /// ahead. Moves the bytes in the ring.
+    pub(crate) fn fit(&mut self) {
+        if self.bytes.len() <= (2 * self.len()).max(FIRST) {
+            return;
+        }
+        if self.len == 0 {
+            return self.give_back();
+        }
+        let (len, head) = (self.len(), self.head as usize);
+        let Some(old) = self.bytes.try_replace(len, Mark::Limit) else { return };
+        let first = len.min(old.len() - head);
+        self.bytes[..first].copy_from_slice(&old[head..head + first]);
+        self.bytes[first..].copy_from_slice(&old[..len - first]);
+        self.head = 0;
     }
 
     /// Whether the ring has no memory, and would take some of the first size that this budget is charged with.
@@ -254,6 +271,27 @@ mod tests {
                 prop_assert!(ring.allocated() <= limit);
                 prop_assert_eq!(ring.pieces(0, ring.len()).concat(), Vec::from(model.clone()));
             }
+        }
+
+        #[test]
+        fn a_ring_that_is_fitted_keeps_its_bytes_and_little_else(
+            read in 0_usize..900,
+            more in 0_usize..900,
+            rest in 0_usize..900,
+        ) {
+            let mut ring = Ring::new(1_200);
+            let data: Vec<u8> = (0..1_800).map(|at| at as u8).collect();
+            let pushed = ring.push(&data[..900]);
+            ring.consume(read);
+            let pushed = pushed + ring.push(&data[pushed..pushed + more]);
+            let left = ring.len().saturating_sub(rest);
+            ring.consume(left);
+            let kept = data[read + left..pushed].to_vec();
+            ring.fit();
+            prop_assert_eq!(ring.pieces(0, ring.len()).concat(), kept.clone());
+            prop_assert!(ring.allocated() <= (2 * kept.len()).max(FIRST));
+            let taken = ring.push(&data[..100]);
+            prop_assert_eq!(ring.pieces(0, ring.len()).concat(), [&kept[..], &data[..taken]].concat());
         }
 
         #[test]

@@ -245,7 +245,7 @@ impl Sender {
     }
 
     /// The budget that is charged.
-    pub(crate) fn memory(&self) -> Option<Arc<MemoryBudget>> {
+    pub(crate) fn memory(&self) -> Option<&Arc<MemoryBudget>> {
         self.data.memory()
     }
 
@@ -262,6 +262,15 @@ impl Sender {
     /// Bytes of memory for data.
     pub(crate) fn allocated(&self) -> usize {
         self.data.allocated()
+    }
+
+    /// Bytes worth writing now: up to the buffer's limit, and no more than two segments beyond what the peer takes, as more would
+    /// only wait. None while that is less than a quarter of what may wait: acknowledgements make more room.
+    pub(crate) fn useful_room(&self) -> usize {
+        let usable = self.window.edge().since(self.next).max(2 * self.terms.mss);
+        let most = (self.next.since(self.una) + usable).min(self.data.limit() as u32);
+        let room = most.saturating_sub(self.data.len() as u32);
+        if room < most / 4 { 0 } else { room as usize }
     }
 
     /// Whether nothing can be written any more.
@@ -372,8 +381,9 @@ impl Sender {
         self.timer.stop();
     }
 
-    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. Where memory is scarce it stays as it is,
-    /// and is given back when it is empty.
+    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. The bound grows by a quarter at least, as a
+    /// window that grows with each acknowledgement would move the buffer each time. Where memory is scarce it stays as it is, and is
+    /// given back when it is empty.
     fn tune(&mut self, config: &Config) {
         if self.data.is_under_pressure() {
             if self.data.len() == 0 {
@@ -383,7 +393,10 @@ impl Sender {
         }
         let window = self.congestion.get().window() as usize;
         let (first, most) = (config.initial_send_buffer, config.send_buffer);
-        self.data.set_limit(window.saturating_mul(2).max(first).min(most));
+        let (target, limit) = (window.saturating_mul(2).max(first).min(most), self.data.limit());
+        if target < limit || target >= limit + limit / 4 || target == most {
+            self.data.set_limit(target);
+        }
     }
 
     /// Whether the congestion window is what holds data back: otherwise it must not grow (RFC 9438, 5.8).

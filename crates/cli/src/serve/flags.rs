@@ -67,7 +67,8 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
         ("congestion", &args.congestion),
         ("drain_time", &args.drain_time),
     ];
-    for (key, value) in words {
+    let reply_memory = args.reply_memory.iter().map(|size| ("reply_memory", size));
+    for (key, value) in words.into_iter().chain(reply_memory) {
         let _ = writeln!(text, "{key} = {}", quote(value));
     }
     let _ = match service {

@@ -146,6 +146,12 @@ fn memory(serve: &ServeConfig, findings: &mut Findings) {
             serve.limits.memory,
         ),
         ("serve.half_open", serve.limits.half_open, "serve.connections", serve.limits.connections),
+        (
+            "serve.reply_memory",
+            serve.limits.reply_memory,
+            "serve.shard_memory",
+            serve.limits.shard_memory,
+        ),
         ("serve.send_buffer", serve.send_buffer, "serve.shard_memory", serve.limits.shard_memory),
         (
             "serve.receive_buffer",

@@ -251,6 +251,7 @@ fn read_limits(table: &mut Table<'_>, findings: &mut Findings) -> Limits {
         memory: bytes("connection_memory", usual.memory, SIZES),
         shard_memory: bytes("shard_memory", usual.shard_memory, SIZES),
         longest_request: bytes("longest_request", usual.longest_request, 64..=1 << 30),
+        reply_memory: bytes("reply_memory", usual.reply_memory, SIZES),
         linger: usual.linger,
     }
 }

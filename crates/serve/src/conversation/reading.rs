@@ -4,12 +4,14 @@ use rheostat_base::Time;
 use rheostat_tcp::Connection;
 
 use super::stream::Pending;
+use super::unwritten::Unwritten;
 use super::{Conversations, Stream};
 use crate::application::{Application, Parsed};
 use crate::entry::{Entry, Phase};
 
-/// Bytes read beyond those that a request is known to take.
+/// Bytes read beyond those that a request is known to take, and where memory is scarce: unread, they close the peer's window.
 const PIECE: usize = 64 << 10;
+const SCARCE_PIECE: usize = 4 << 10;
 /// Boxes kept for connections on which something is under way.
 const BOXES: usize = 64;
 
@@ -59,7 +61,9 @@ impl<A: Application> Conversations<A> {
     fn read(&mut self, tcp: &mut Connection) -> usize {
         let Pending { input, taken, needed, .. } = &mut *self.current;
         let input = if self.reads_here { &mut self.input } else { input };
-        let most = needed.saturating_sub(input.len() - *taken).max(PIECE);
+        let is_scarce = tcp.memory().is_some_and(|memory| memory.is_under_pressure());
+        let piece = if is_scarce { SCARCE_PIECE } else { PIECE };
+        let most = needed.saturating_sub(input.len() - *taken).max(piece);
         let wanted = tcp.unread().min(most);
         if wanted == 0 {
             return 0;
@@ -109,9 +113,11 @@ impl<A: Application> Conversations<A> {
             (self.current.request, self.current.reply) = (None, None);
             self.current.replies.clear();
             self.current.is_last = false;
-            self.current.output.clear();
+            self.current.output = Unwritten::new();
             self.forget_input();
         }
+        let reply = self.current.reply.as_ref();
+        self.current.reply_memory = reply.map_or(0, |reply| self.app.reply_memory(reply));
         if self.unparsed().is_empty() {
             if !self.reads_here {
                 self.current.input = Vec::new();

@@ -7,15 +7,17 @@ use std::collections::VecDeque;
 pub(crate) struct Replies<R> {
     /// The place of the first.
     first: u32,
-    /// None where the reply is awaited.
-    places: VecDeque<Option<R>>,
+    /// Replies, with the bytes of memory that each takes; none where the reply is awaited.
+    places: VecDeque<Option<(R, usize)>>,
     awaited: u32,
+    /// Bytes of memory that the replies take together.
+    memory: usize,
 }
 
 impl<R> Replies<R> {
     /// No request is under way. Takes no memory.
     pub(crate) fn new() -> Replies<R> {
-        Replies { first: 0, places: VecDeque::new(), awaited: 0 }
+        Replies { first: 0, places: VecDeque::new(), awaited: 0, memory: 0 }
     }
 
     /// Requests whose replies have not been taken.
@@ -25,6 +27,11 @@ impl<R> Replies<R> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// Bytes of memory that the replies take.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
     }
 
     /// Whether requests are being handled.
@@ -40,18 +47,20 @@ impl<R> Replies<R> {
         place
     }
 
-    /// Puts a reply behind all others that needs no handling.
-    pub(crate) fn push(&mut self, reply: R) {
-        self.places.push_back(Some(reply));
+    /// Puts a reply behind all others that needs no handling and takes `memory` bytes.
+    pub(crate) fn push(&mut self, reply: R, memory: usize) {
+        self.places.push_back(Some((reply, memory)));
+        self.memory += memory;
     }
 
-    /// Puts a reply into its place; gives it back where none is awaited.
-    pub(crate) fn put(&mut self, place: u32, reply: R) -> Option<R> {
+    /// Puts a reply that takes `memory` bytes into its place; gives it back where none is awaited.
+    pub(crate) fn put(&mut self, place: u32, reply: R, memory: usize) -> Option<R> {
         let index = place.wrapping_sub(self.first) as usize;
         match self.places.get_mut(index) {
             Some(awaited @ None) => {
-                *awaited = Some(reply);
+                *awaited = Some((reply, memory));
                 self.awaited -= 1;
+                self.memory += memory;
                 None
             }
             Some(Some(_)) | None => Some(reply),
@@ -60,8 +69,9 @@ impl<R> Replies<R> {
 
     /// The next reply in order, if it is here.
     pub(crate) fn pop(&mut self) -> Option<R> {
-        let reply = self.places.front_mut()?.take()?;
+        let (reply, memory) = self.places.front_mut()?.take()?;
         self.places.pop_front();
+        self.memory -= memory;
         self.first = self.first.wrapping_add(1);
         Some(reply)
     }
@@ -70,7 +80,7 @@ impl<R> Replies<R> {
     pub(crate) fn clear(&mut self) {
         self.first = self.first.wrapping_add(self.places.len() as u32);
         self.places.clear();
-        self.awaited = 0;
+        (self.awaited, self.memory) = (0, 0);
     }
 }
 
@@ -94,8 +104,8 @@ mod tests {
                     requests += 1;
                 } else {
                     let (place, request) = awaited.remove(which.index(awaited.len()));
-                    prop_assert_eq!(replies.put(place, request), None);
-                    prop_assert_eq!(replies.put(place, request), Some(request), "a second one");
+                    prop_assert_eq!(replies.put(place, request, 10), None);
+                    prop_assert_eq!(replies.put(place, request, 10), Some(request), "a second one");
                 }
                 while let Some(reply) = replies.pop() {
                     taken.push(reply);
@@ -104,6 +114,7 @@ mod tests {
                 prop_assert_eq!(taken.len() as u32, oldest.unwrap_or(requests), "no reply waits in vain");
                 prop_assert!(taken.iter().copied().eq(0..taken.len() as u32));
                 prop_assert_eq!(replies.are_awaited(), !awaited.is_empty());
+                prop_assert_eq!(replies.memory(), 10 * (replies.len() - awaited.len()));
                 prop_assert_eq!(replies.len(), requests as usize - taken.len());
             }
         }
@@ -116,10 +127,10 @@ mod tests {
         replies.clear();
         let three = replies.expect();
         assert_eq!(
-            [replies.put(one, 1), replies.put(two, 2), replies.put(three, 3)],
+            [replies.put(one, 1, 9), replies.put(two, 2, 9), replies.put(three, 3, 9)],
             [Some(1), Some(2), None]
         );
-        replies.push(4);
+        replies.push(4, 9);
         assert_eq!([replies.pop(), replies.pop(), replies.pop()], [Some(3), Some(4), None]);
     }
 }

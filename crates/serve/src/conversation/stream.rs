@@ -1,6 +1,7 @@
 //! What is between the application and TCP.
 
 use super::replies::Replies;
+use super::unwritten::Unwritten;
 use crate::application::Application;
 use crate::times::Timed;
 
@@ -31,7 +32,11 @@ pub(crate) struct Pending<A: Application> {
     /// Whether no request is taken any more: the connection ends behind the last of those replies.
     pub(crate) is_last: bool,
     /// Encoded bytes that the send buffer had no room for.
-    pub(crate) output: Vec<u8>,
+    pub(crate) output: Unwritten,
+    /// Whether a part of the reply has been encoded.
+    pub(crate) has_begun: bool,
+    /// Bytes of memory that the reply takes.
+    pub(crate) reply_memory: usize,
 }
 
 impl<A: Application> Stream<A> {
@@ -51,7 +56,10 @@ impl<A: Application> Stream<A> {
 
     /// Bytes allocated for data.
     pub(crate) fn allocated(&self) -> usize {
-        let of = |pending: &Pending<A>| pending.input.capacity() + pending.output.capacity();
+        let of = |pending: &Pending<A>| {
+            let replies = pending.reply_memory + pending.replies.memory();
+            pending.input.capacity() + pending.output.allocated() + replies
+        };
         self.pending.as_deref().map_or(0, of)
     }
 }
@@ -67,7 +75,9 @@ impl<A: Application> Pending<A> {
             timed: None,
             replies: Replies::new(),
             is_last: false,
-            output: Vec::new(),
+            output: Unwritten::new(),
+            has_begun: false,
+            reply_memory: 0,
         }
     }
 

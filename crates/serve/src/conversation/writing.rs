@@ -10,10 +10,15 @@ use crate::times::RequestStage;
 
 /// Bytes of a reply that are encoded in one go.
 const PIECE: usize = 64 << 10;
+/// Bytes encoded for one connection in a row, before other connections have their turn.
+const ROW: usize = 4 * PIECE;
 
 /// How writing went on.
 pub(super) enum Written {
     All,
+    /// There is more to write, after other connections had their turn.
+    Again,
+    /// There is more to write, once there is room.
     Blocked,
     Broken,
 }
@@ -22,18 +27,17 @@ impl<A: Application> Conversations<A> {
     /// Writes what was said, as far as the send buffer has room.
     pub(super) fn write(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Written {
         let Entry { tcp, stream, active, phase, .. } = entry;
-        let limit = tcp.config().send_buffer;
+        let mut row = 0;
         loop {
             if !self.current.output.is_empty() {
-                let Ok(written) = write(tcp, &self.current.output, now) else {
+                let Ok(written) = write(tcp, self.current.output.left(), now) else {
                     return Written::Broken;
                 };
                 self.note_written(written, active, now);
-                self.current.output.drain(..written);
+                self.current.output.advance(written);
                 if !self.current.output.is_empty() {
                     return Written::Blocked;
                 }
-                self.current.output = Vec::new();
             }
             if self.current.reply.is_none()
                 && let Some((reply, timed)) = self.current.replies.pop()
@@ -46,14 +50,29 @@ impl<A: Application> Conversations<A> {
             let (Some(reply), Some(conn)) = (&mut self.current.reply, &mut stream.conn) else {
                 return Written::All;
             };
-            let waiting = tcp.unacknowledged();
-            // Not in small pieces: what is unacknowledged will be acknowledged.
-            if waiting > limit - limit / 4 {
+            let room = tcp.useful_room();
+            if room == 0 {
                 return Written::Blocked;
             }
+            if row >= ROW {
+                return Written::Again;
+            }
             self.piece.clear();
-            let mut out = ReplyBuffer::new(&mut self.piece, (limit - waiting).min(PIECE));
+            let most = self.shared.limits().reply_memory;
+            let mut out = ReplyBuffer::new(&mut self.piece, room.min(PIECE), most);
             let encoded = self.app.encode(conn, reply, &mut out);
+            if out.is_exceeded() {
+                self.piece = Vec::new();
+                self.counters.replies_refused.increment();
+                let error = self.app.too_large().filter(|_| !self.current.has_begun);
+                if error.is_none() {
+                    return Written::Broken;
+                }
+                // An error reply that is too large itself resets the connection.
+                (self.current.reply, self.current.has_begun) = (error, true);
+                continue;
+            }
+            self.current.has_begun = encoded == Encoded::More;
             match encoded {
                 Encoded::Done => {
                     self.current.reply = None;
@@ -77,8 +96,18 @@ impl<A: Application> Conversations<A> {
             }
             let Ok(written) = write(tcp, &self.piece, now) else { return Written::Broken };
             self.note_written(written, active, now);
-            self.current.output.extend_from_slice(&self.piece[written..]);
+            row += self.piece.len();
+            self.current.output.take(&mut self.piece, written);
         }
+    }
+
+    /// The reply, or the error reply in place of one that takes more memory than it may.
+    pub(super) fn bounded(&self, reply: A::Reply) -> Option<A::Reply> {
+        if self.app.reply_memory(&reply) <= self.shared.limits().reply_memory {
+            return Some(reply);
+        }
+        self.counters.replies_refused.increment();
+        self.app.too_large()
     }
 
     fn note_written(&self, bytes: usize, active: &mut Time, now: Time) {

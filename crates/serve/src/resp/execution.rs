@@ -1,11 +1,11 @@
 //! What commands do.
 
-use std::io::Write;
 use std::time::Duration;
 
 use rheostat_base::Time;
 
 use super::command::Command;
+use super::reply::RespReply;
 use super::store::{Condition, Full, Store};
 
 /// Why a command is refused.
@@ -23,7 +23,7 @@ impl From<Full> for Refusal {
 }
 
 /// Executes a command and writes its reply.
-pub(super) fn execute(command: &Command, store: &Store, now: Time, out: &mut Vec<u8>) {
+pub(super) fn execute(command: &Command, store: &Store, now: Time, out: &mut RespReply) {
     let Some((name, arguments)) = command.split() else { return };
     let Err(refusal) = run(&name, arguments, store, now, out) else { return };
     let name = String::from_utf8_lossy(&name).replace(['\r', '\n'], " ");
@@ -44,7 +44,7 @@ fn run(
     arguments: &[Vec<u8>],
     store: &Store,
     now: Time,
-    out: &mut Vec<u8>,
+    out: &mut RespReply,
 ) -> Result<(), Refusal> {
     match (name, arguments) {
         (b"PING", []) => line(out, "+PONG"),
@@ -53,10 +53,10 @@ fn run(
         // What clients ask at the start.
         (b"COMMAND" | b"CONFIG", _) => line(out, "*0"),
         (b"DBSIZE", []) => integer(out, store.len() as i64),
-        (b"GET", [key]) => store.get(key, now, |value| bulk(out, value)),
+        (b"GET", [key]) => store.get(key, now, |value| out.value(value)),
         (b"MGET", keys @ [_, ..]) => {
             line(out, &format!("*{}", keys.len()));
-            keys.iter().for_each(|key| store.get(key, now, |value| bulk(out, value)));
+            keys.iter().for_each(|key| store.get(key, now, |value| out.value(value)));
         }
         (b"SET", [key, value, options @ ..]) => {
             let (expires, condition) = set_options(options, now)?;
@@ -123,13 +123,13 @@ fn set_options(options: &[Vec<u8>], now: Time) -> Result<(Time, Condition), Refu
     Ok((expires, condition))
 }
 
-fn add(out: &mut Vec<u8>, store: &Store, key: &[u8], by: i64, now: Time) -> Result<(), Refusal> {
+fn add(out: &mut RespReply, store: &Store, key: &[u8], by: i64, now: Time) -> Result<(), Refusal> {
     integer(out, store.add(key, by, now)?.ok_or(Refusal::NoInteger)?);
     Ok(())
 }
 
 fn expire(
-    out: &mut Vec<u8>,
+    out: &mut RespReply,
     store: &Store,
     key: &[u8],
     after: &[u8],
@@ -159,18 +159,14 @@ fn number(text: &[u8]) -> Result<i64, Refusal> {
     text.parse().map_err(|_| Refusal::NoInteger)
 }
 
-fn line(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(text.as_bytes());
-    out.extend_from_slice(b"\r\n");
+fn line(out: &mut RespReply, text: &str) {
+    out.line(text);
 }
 
-fn integer(out: &mut Vec<u8>, number: i64) {
-    let _ = write!(out, ":{number}\r\n");
+fn integer(out: &mut RespReply, number: i64) {
+    out.integer(number);
 }
 
-fn bulk(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    let Some(bytes) = bytes else { return line(out, "$-1") };
-    let _ = write!(out, "${}\r\n", bytes.len());
-    out.extend_from_slice(bytes);
-    out.extend_from_slice(b"\r\n");
+fn bulk(out: &mut RespReply, bytes: Option<&[u8]>) {
+    out.bulk(bytes);
 }

@@ -5,9 +5,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::Time;
+
+use super::value::StoredValue;
 
 /// Locks over which keys are spread.
 const STRIPES: usize = 256;
@@ -22,7 +24,8 @@ pub(super) struct Store {
     stripes: Vec<Mutex<Stripe>>,
     hasher: RandomState,
     most: usize,
-    taken: AtomicUsize,
+    /// Bytes of keys and values, those included that replies still send.
+    taken: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ struct Stripe {
 
 #[derive(Debug)]
 struct Value {
-    bytes: Vec<u8>,
+    bytes: StoredValue,
     expires: Time,
 }
 
@@ -53,7 +56,7 @@ pub(super) enum Condition {
 impl Store {
     pub(super) fn new(most: usize) -> Store {
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        Store { stripes, hasher: RandomState::new(), most, taken: AtomicUsize::new(0) }
+        Store { stripes, hasher: RandomState::new(), most, taken: Arc::default() }
     }
 
     /// The stripe of a key, without the first few keys whose time has come.
@@ -76,15 +79,21 @@ impl Store {
 
     fn remove_from(&self, stripe: &mut Stripe, key: &[u8]) -> bool {
         let Some(value) = stripe.values.remove(key) else { return false };
-        self.taken.fetch_sub(cost(key, &value.bytes), Ordering::Relaxed);
+        self.taken.fetch_sub(key.len() + OVERHEAD, Ordering::Relaxed);
+        value.bytes.release(&self.taken);
         true
     }
 
     /// Shows the value of a key to `look`.
-    pub(super) fn get<T>(&self, key: &[u8], now: Time, look: impl FnOnce(Option<&[u8]>) -> T) -> T {
+    pub(super) fn get<T>(
+        &self,
+        key: &[u8],
+        now: Time,
+        look: impl FnOnce(Option<&StoredValue>) -> T,
+    ) -> T {
         let stripe = self.stripe(key, now);
         let value = stripe.values.get(key).filter(|value| value.expires > now);
-        look(value.map(|value| &value.bytes[..]))
+        look(value.map(|value| &value.bytes))
     }
 
     /// Enters a value, until `expires`. Returns whether the condition let it.
@@ -110,18 +119,20 @@ impl Store {
     ) -> Result<bool, Full> {
         let old = stripe.values.get(key);
         let is_there = old.is_some_and(|old| old.expires > now);
-        let before = old.map_or(0, |old| cost(key, &old.bytes));
+        let before = old.map_or(0, |old| cost(key, old.bytes.removable()));
         match (condition, is_there) {
             (Condition::IfNew, true) | (Condition::IfThere, false) => return Ok(false),
             _ => {}
         }
-        let after = cost(key, bytes);
+        let after = cost(key, bytes.len());
         if after > before && self.taken.load(Ordering::Relaxed) + after - before > self.most {
             return Err(Full);
         }
-        self.taken.fetch_add(after, Ordering::Relaxed);
-        self.taken.fetch_sub(before, Ordering::Relaxed);
-        stripe.values.insert(key.into(), Value { bytes: bytes.to_vec(), expires });
+        let bytes = StoredValue::new(bytes.to_vec(), &self.taken);
+        match stripe.values.insert(key.into(), Value { bytes, expires }) {
+            Some(old) => old.bytes.release(&self.taken),
+            None => _ = self.taken.fetch_add(key.len() + OVERHEAD, Ordering::Relaxed),
+        }
         if expires != Time::NEVER {
             stripe.due.push(Reverse((expires, key.into())));
         }
@@ -137,9 +148,8 @@ impl Store {
                 let text = std::str::from_utf8(&value.bytes).ok();
                 let sum = text.and_then(|text| text.parse::<i64>().ok()?.checked_add(amount));
                 let Some(sum) = sum else { return Ok(None) };
-                self.taken.fetch_sub(value.bytes.len(), Ordering::Relaxed);
-                value.bytes = sum.to_string().into_bytes();
-                self.taken.fetch_add(value.bytes.len(), Ordering::Relaxed);
+                let bytes = StoredValue::new(sum.to_string().into_bytes(), &self.taken);
+                std::mem::replace(&mut value.bytes, bytes).release(&self.taken);
                 Ok(Some(sum))
             }
             _ => {
@@ -185,6 +195,7 @@ impl Store {
     }
 }
 
-fn cost(key: &[u8], value: &[u8]) -> usize {
-    key.len() + value.len() + OVERHEAD
+/// What a key with a value of so many bytes costs.
+fn cost(key: &[u8], value: usize) -> usize {
+    key.len() + value + OVERHEAD
 }

@@ -1,5 +1,7 @@
 //! What becomes of a connection after a segment, a timeout, or a call of the application.
 
+use std::time::Duration;
+
 use rheostat_base::Time;
 use rheostat_run::Output;
 use rheostat_tcp::{CloseReason, Event, TimeWait};
@@ -13,6 +15,11 @@ use crate::entry::{Entry, Phase};
 
 /// Segments of one connection sent in a row, before other connections have their turn.
 const ROW: usize = 64;
+
+/// Bytes that buffers may have beyond their data for as long as the connection lasts.
+const SLACK: usize = 4 << 10;
+/// How long nothing moves before more than that is given back.
+const REST: Duration = Duration::from_secs(1);
 
 /// What to do with a connection next.
 pub(super) enum Next {
@@ -71,26 +78,32 @@ impl<D: Driver> TcpService<D> {
             self.note_events(entry, out);
             // The end is the last event, so this comes twice at most.
             if !D::has_events(&entry.stream) {
-                return Some(self.decide(entry, turn == Turn::Over && is_all));
+                return Some(self.decide(entry, turn == Turn::Over && is_all, now));
             }
         }
     }
 
     /// What becomes of a connection whose turn is over.
-    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool) -> Next {
+    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool, now: Time) -> Next {
         let retransmitted = entry.tcp.retransmitted();
         if retransmitted != entry.retransmitted {
             self.counters.retransmitted.add((retransmitted - entry.retransmitted).into());
             entry.retransmitted = retransmitted;
         }
-        self.shared.budget.charge(&mut entry.charged, D::allocated(&entry.stream));
+        let charged = entry.charged;
+        if let Some(memory) = entry.tcp.memory() {
+            memory.recharge(&mut entry.charged, D::allocated(&entry.stream));
+            if entry.charged > charged && memory.is_exceeded() {
+                self.shared.note_scarcity();
+            }
+        }
         if entry.phase == Phase::Done && !D::is_held(entry) {
             if let Some(stub) = entry.tcp.time_wait() {
-                self.end(entry);
+                release(entry);
                 return Next::Retire(stub);
             }
             if entry.tcp.state() == rheostat_tcp::State::Closed {
-                self.end(entry);
+                release(entry);
                 return Next::Remove;
             }
         }
@@ -98,7 +111,7 @@ impl<D: Driver> TcpService<D> {
             return Next::At(Time::ZERO);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
-        Next::At(due.min(self.idle_deadline(entry)))
+        Next::At(due.min(self.idle_deadline(entry)).min(fit_deadline(entry, now)))
     }
 
     fn note_events(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) {
@@ -205,9 +218,25 @@ impl<D: Driver> TcpService<D> {
         }
         false
     }
+}
 
-    /// Gives back what a connection has taken, but for its place.
-    fn end(&mut self, entry: &mut Entry<D::Stream>) {
-        self.shared.budget.charge(&mut entry.charged, 0);
+/// Gives back what a connection has taken, but for its place and TCP's buffers, which go with it.
+fn release<S>(entry: &mut Entry<S>) {
+    if let Some(memory) = entry.tcp.memory() {
+        memory.recharge(&mut entry.charged, 0);
     }
+}
+
+/// When the buffers of a connection have been larger than its data for long enough; gives their memory back if that is now.
+#[inline]
+fn fit_deadline<S>(entry: &mut Entry<S>, now: Time) -> Time {
+    if entry.tcp.slack() < SLACK {
+        return Time::NEVER;
+    }
+    let due = entry.active + REST;
+    if due > now {
+        return due;
+    }
+    entry.tcp.fit_buffers();
+    Time::NEVER
 }

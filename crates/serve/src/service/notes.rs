@@ -28,6 +28,8 @@ pub(super) enum Cause {
     Handled,
     /// Another thread has asked for it.
     Call,
+    /// Memory for connections is scarce.
+    Memory,
     /// The service is to end.
     Drain,
     /// The run is over.
@@ -48,6 +50,7 @@ impl Cause {
             Cause::Turn => "unfinished turn",
             Cause::Handled => "handled request",
             Cause::Call => "call of another thread",
+            Cause::Memory => "scarce memory",
             Cause::Drain => "drain",
             Cause::End => "end of the run",
         }

@@ -48,7 +48,10 @@ impl<D: Driver> TcpService<D> {
         self.shared.budget.open(connections.memory()).map_err(|refused| match refused {
             Refused::HalfOpen => DropReason::HalfOpenLimit,
             Refused::Connections => DropReason::ConnectionLimit,
-            Refused::Memory => DropReason::ConnectionMemory,
+            Refused::Memory => {
+                self.shared.note_scarcity();
+                DropReason::ConnectionMemory
+            }
         })?;
         let stack = &self.egress.stack;
         let config = self.listeners.settings(Some(listener), device, ends.remote.ip(), stack);

@@ -12,7 +12,7 @@ use crate::inspection::Visit;
 
 /// What came of a visit of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Visited<T> {
+pub(super) enum Visited<T> {
     Done(T),
     /// Another lane has it.
     Elsewhere,
@@ -23,7 +23,7 @@ enum Visited<T> {
 impl<D: Driver> TcpService<D> {
     /// Enters a shard, does something to its connections, and leaves it. What was sent is the device's before: the next lane may
     /// send on the same connection.
-    fn visit<T>(
+    pub(super) fn visit<T>(
         &mut self,
         id: ShardId,
         shards: &mut ShardSet,
@@ -46,7 +46,7 @@ impl<D: Driver> TcpService<D> {
     }
 
     /// The shards that the lane looks after, in a buffer that is given back.
-    fn take_round(&mut self, shards: &ShardSet) -> Vec<ShardId> {
+    pub(super) fn take_round(&mut self, shards: &ShardSet) -> Vec<ShardId> {
         let mut round = std::mem::take(&mut self.round);
         round.clear();
         round.extend(shards.looked_after());

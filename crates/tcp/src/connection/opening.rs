@@ -65,7 +65,7 @@ impl Connection {
             .map(|theirs| Stamps::new(self.initial.stamp_offset, theirs.value, now));
         let (shift, _) = agreement.shifts.unwrap_or_default();
         self.receiver = Receiver::new(&self.config, header.seq + 1, shift);
-        self.receiver.set_memory(self.sender.memory());
+        self.receiver.set_memory(self.sender.memory().cloned());
         self.receiver.on_unscaled_window(self.window_of_syn());
         self.agreement = Some(agreement);
         self.set_window_by_syn(header);
