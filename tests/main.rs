@@ -17,6 +17,7 @@ mod migration;
 mod monitoring;
 mod offloading;
 mod policing;
+mod replay_order;
 mod rounds;
 mod routing;
 mod sabotage;

@@ -134,7 +134,7 @@ fn source() -> impl Source {
         packets: Some(60_000),
         ..MixConfig::default()
     };
-    Spliced::new(Mix::new(mix).expect("a mix"))
+    Spliced::of_flows(Mix::new(mix).expect("a mix"))
 }
 
 fn config() -> MonitorConfig {

@@ -41,7 +41,7 @@ fn source() -> impl Source {
         packets: Some(30_000),
         ..MixConfig::default()
     };
-    Spliced::new(Mix::new(mix).expect("a mix"))
+    Spliced::of_flows(Mix::new(mix).expect("a mix"))
 }
 
 fn config(whose: Whose, meter: Meter) -> PolicerConfig {

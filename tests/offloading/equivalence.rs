@@ -120,7 +120,7 @@ fn a_mix_leaves_the_same_whichever_flows_are_away() {
             mix(seed, flows, packets, rate)
         });
         let Shown { left, offloaded, refused, moved } = shown;
-        assert!(left > 1_000 && refused > 300 && offloaded > 5_000 && moved > 100, "{shown:?}");
+        assert!(left > 1_000 && refused > 300 && offloaded > 3_000 && moved > 100, "{shown:?}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! Deterministic replay: holds a packet that reaches its flow through another lane until every earlier packet is done.
 //!
 //! Fragments, ICMP errors and other packets whose ports or identifiers a device does not hash reach the owner of their flow by way of
-//! another lane. Packets of the same flow may overtake them, and packets of other flows may take the owner's time ahead, so that it
-//! ends their flow too early. On a live network that is in the nature of things. A capture that is read as fast as possible
+//! another lane; so do packets of no flow, if their shard is not that of the bucket by which the device placed them. Packets of the
+//! same flow may overtake them, packets of other flows may take the owner's time ahead, so that it ends their flow too early, and
+//! they themselves may take it ahead of packets that wait in the owner's queue. On a live network that is in the nature of things. A capture that is read as fast as possible
 //! would show it far more often than any network, and differently every time; so there such a packet waits until
 //! everything before it is done with, and everything behind waits for it.
 //!
@@ -15,6 +16,10 @@
 //! Captures on several devices are the sides of one story. They are read in the order of their stamps, and
 //! before one device takes over from another, everything before is done with.
 //!
+//! Packets that are under way at once are at most [`WINDOW`] apart in time: one that comes after a longer silence waits until all
+//! before it are done with. Lanes that move shards depend on it: while a packet waits for its shard, later packets take the clock of
+//! the lane ahead that still has the shard, and end the packet's flow.
+//!
 //! Stamps of a capture may go back. The time of a replay does not: a packet that is stamped before another that was delivered
 //! earlier counts as of the other's time. Lanes have different packets, so if each went by the stamps alone, what a timer of a
 //! lane ends before a packet with an earlier stamp comes would depend on which packets share the lane.
@@ -22,9 +27,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rheostat_base::{QueueId, Time};
 use rheostat_packet::Mbuf;
+
+/// How far packets that are under way at once may be apart in time. A shorter window makes each packet of a slow capture wait for
+/// the one before; a longer one lets flows of shards that move end early by as much.
+pub const WINDOW: Duration = Duration::from_secs(1);
 
 /// Reports when everything that was delivered has been processed, and whose packet is next. Shared by the
 /// devices of a run.
@@ -36,6 +46,8 @@ pub struct ReplayBarrier {
     turns: Mutex<Turns>,
     /// The latest time of any packet delivered, in nanoseconds.
     clock: AtomicU64,
+    /// The time, in nanoseconds, of the first packet that may be under way.
+    window: AtomicU64,
     /// Whether every packet waits until all before it are done with.
     is_one_by_one: bool,
     /// Wakes the lane of a queue, where lanes sleep; none before their threads are known.
@@ -68,6 +80,7 @@ impl ReplayBarrier {
             received_and_done: Box::new(received_and_done),
             turns: Mutex::default(),
             clock: AtomicU64::new(0),
+            window: AtomicU64::new(0),
             is_one_by_one: false,
             announce: OnceLock::new(),
         }
@@ -150,6 +163,17 @@ impl ReplayBarrier {
         self.clock.fetch_max(packet.replay_time().as_nanos(), Ordering::Relaxed);
     }
 
+    /// Whether a packet of this time must not be under way together with the first that may be.
+    pub(crate) fn is_beyond_window(&self, time: Time) -> bool {
+        // Relaxed, as below: whose turn it is orders devices.
+        time.since(Time::from_nanos(self.window.load(Ordering::Relaxed))) > WINDOW
+    }
+
+    /// Notes that everything before a packet of this time is done with.
+    pub(crate) fn begin_window(&self, time: Time) {
+        self.window.fetch_max(time.as_nanos(), Ordering::Relaxed);
+    }
+
     /// Counts packets that a device has put into queues.
     pub(crate) fn deliver(&self, packets: u64) {
         // Relaxed: the count orders nothing; packets are ordered by the queues they pass.
@@ -229,6 +253,19 @@ mod tests {
         let again = date(year);
         assert!(again >= late && again.since(late) < Duration::from_millis(1), "{again:?}");
         assert_eq!([Time::NEVER, Time::ZERO].map(date), [Time::NEVER; 2]);
+    }
+
+    #[test]
+    fn packets_that_are_under_way_at_once_are_close_in_time() {
+        let barrier = ReplayBarrier::new(|| None);
+        let start = Time::from_secs(1_700_000_000);
+        assert!(barrier.is_beyond_window(start));
+        barrier.begin_window(start);
+        // Stamps that go back are near.
+        for near in [start, start + WINDOW, MS(5)] {
+            assert!(!barrier.is_beyond_window(near));
+        }
+        assert!(barrier.is_beyond_window(start + WINDOW + Duration::from_nanos(1)));
     }
 
     #[test]

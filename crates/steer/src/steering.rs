@@ -75,6 +75,9 @@ pub const fn has_ports(protocol: u8, family: Family) -> bool {
 }
 
 impl Steering {
+    /// The shard of packets that name no flow and have nothing else to be placed by.
+    pub const UNPLACED: ShardId = ShardId(0);
+
     /// Steers over `buckets` table entries into `shards` shards. `orientations` has one entry per
     /// device.
     ///
@@ -226,7 +229,7 @@ impl Steering {
     }
 
     /// What places a packet that belongs to no flow although others of its kind may: its addresses, without
-    /// IP its MAC addresses. `None` where such packets are not spread, or have neither.
+    /// IP its MAC addresses. `None` where such packets are not spread, or have neither: their shard is [`Steering::UNPLACED`].
     pub fn fallback_tuple(
         &self,
         data: &[u8],
@@ -362,18 +365,21 @@ impl Steering {
         }
     }
 
-    /// Whether a packet reaches its flow by way of another lane than the packets that the flow's owner receives: only the lane
-    /// that receives it finds out where it belongs.
+    /// Whether a packet reaches its shard, or its flow, by way of another lane than the packets that the owner receives itself:
+    /// only the lane that receives it finds out where it belongs. True of every packet, with a flow or without, whose shard is
+    /// not that of the bucket by which the device placed it.
     pub fn is_misdirected(&self, packet: &Mbuf, headers: &Headers) -> bool {
-        let key = match self.tuple(packet.data(), headers, packet.link()) {
+        let (data, link) = (packet.data(), packet.link());
+        let key = match self.tuple(data, headers, link) {
             Tuple::Fragment(..) | Tuple::IcmpError(_) => return true,
-            Tuple::None => return false,
-            Tuple::Flow(key) => key,
+            Tuple::Flow(key) => Some(key),
+            Tuple::None => self.fallback_tuple(data, headers, link),
         };
+        let by_bucket = self.shard_of_hash(packet.hash());
+        let Some(key) = key else { return by_bucket != Steering::UNPLACED };
         let Oriented { key, side, .. } = self.orient(packet.device(), key);
         let (covers, needed) = (packet.hash_kind(), self.kind_of(&key));
-        let sees_less = needed == HashKind::Ports && covers != needed;
-        if sees_less && self.shard_of_key(&key) != self.shard_of_hash(packet.hash()) {
+        if self.place(packet.hash(), covers, &key) != by_bucket {
             // All packets of the flow may take the same way. Those of other flows that its owner receives itself would be ahead
             // in time.
             return true;

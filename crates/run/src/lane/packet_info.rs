@@ -168,7 +168,7 @@ impl Placement {
     pub const NONE: Placement = Placement {
         key: FlowKey::NONE,
         hash: FlowHash(0),
-        shard: ShardId(0),
+        shard: Steering::UNPLACED,
         side: Side::Inside,
         forward: true,
         kind: PacketKind::NonFlow,

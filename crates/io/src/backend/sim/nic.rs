@@ -267,14 +267,19 @@ impl Nic {
         let (mut misdirected, mut side) = (false, self.side);
         if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
             (misdirected, side) = course(&self.steering, &packet);
+            let time = frame.slot.timestamp;
             let turns = misdirected
                 || self.misdirected_under_way
                 || side != self.side
+                || barrier.is_beyond_window(time)
                 || barrier.is_one_by_one();
             let waits = turns && !barrier.is_passed();
-            if waits || !barrier.is_turn(*reader, frame.slot.timestamp) {
+            if waits || !barrier.is_turn(*reader, time) {
                 self.packet = Some(packet);
                 return Outcome::Blocked;
+            }
+            if turns {
+                barrier.begin_window(time);
             }
         }
         if self.schedule.keeps_stamps()

@@ -6,7 +6,9 @@ use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transpo
 use rheostat_packet::{BURST, Mempool, MempoolConfig, PoolCache, usual};
 use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, Probe};
 use rheostat_state::{Shard, StateLayout, TableConfig};
-use rheostat_steer::{HashKey, Orientation, PacketSet, Protocols, Side};
+use rheostat_steer::{
+    HashKey, HashOptions, Orientation, PacketSet, Protocols, Side, Whose, hash_packet,
+};
 
 use super::plain::LAG;
 use super::*;
@@ -106,6 +108,82 @@ fn arp() -> Vec<u8> {
     frame
 }
 
+/// A frame of ICMP that is neither a query nor an error.
+fn unknown_icmp() -> Vec<u8> {
+    frame(Transport::Icmp { kind: 200, code: 0, rest: 0 }, None)
+}
+
+fn router_solicitation() -> Vec<u8> {
+    let [from, routers] = ["fe80::7", "ff02::2"].map(|address| address.parse().unwrap());
+    let transport = Transport::Icmp { kind: 133, code: 0, rest: 0 };
+    FrameBuilder::new(from, routers, transport, Payload::Pattern(8)).with_ethernet(LINK).to_vec()
+}
+
+fn unknown_ethertype() -> Vec<u8> {
+    let mut frame = arp();
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame
+}
+
+/// A replay waits for every packet that the lane places elsewhere than the device did, and, of whole packets, for no other.
+#[test]
+fn packets_of_another_shard_than_their_buckets_are_misdirected() {
+    let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() }).unwrap();
+    let mut cache = PoolCache::new(pool);
+    let hasher = FlowHasher::fixed();
+    let ways = [
+        (PacketSet::five_tuple(), PacketSet::five_tuple()),
+        (PacketSet::five_tuple(), PacketSet::inner_endpoint()),
+        (PacketSet::NONE, PacketSet::NONE),
+        (PacketSet::none_with_ports(), PacketSet::none_with_ports()),
+        (PacketSet::five_tuple().only(Protocols::TCP), PacketSet::five_tuple()),
+        (PacketSet::stations(), PacketSet::stations()),
+        (PacketSet::station(Whose::Source), PacketSet::station(Whose::Source)),
+        (PacketSet::address(Whose::Outer, 24, 64), PacketSet::address(Whose::Outer, 24, 64)),
+        (PacketSet::address(Whose::Source, 24, 64), PacketSet::address(Whose::Source, 24, 64)),
+    ];
+    let echo = frame(Transport::Icmp { kind: 8, code: 0, rest: 7 << 16 }, None);
+    let fragment = frame(Transport::Protocol(17), Some((8, true)));
+    let whole = [udp(), tcp(), v6(), tagged(), echo, arp(), unknown_ethertype(), unknown_icmp()];
+    let frames = whole.into_iter().chain([router_solicitation(), unreachable(), fragment]);
+    let frames: Vec<_> = frames.collect();
+    let mut elsewhere = 0;
+    for (flow, place) in ways {
+        let sides = vec![Orientation::Inside, Orientation::Outside];
+        let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
+        let steering = steering.with_sets(&flow, &place).unwrap();
+        let by = Classifier {
+            steering: &steering,
+            hasher: &hasher,
+            time: TimeSource::Packet,
+            now: Time::ZERO,
+            unusual: Unusual::default(),
+        };
+        let options = [HashOptions::Full, HashOptions::AddressesOnly];
+        let ways = options.into_iter().flat_map(|option| [0, 1].map(|device| (option, device)));
+        for ((options, device), frame) in ways.flat_map(|way| frames.iter().map(move |f| (way, f)))
+        {
+            let device = DeviceId(device);
+            let mut packet = cache.alloc_from(frame).unwrap();
+            packet.set_device(device);
+            let headers = Headers::parse(&packet).unwrap();
+            let named = steering.tuple(frame, &headers, packet.link());
+            let outer = rheostat_packet::tuple::addresses(frame, &headers);
+            let (hash, kind) = hash_packet(&steering, options, device, &named, outer);
+            packet.set_hash(hash, kind);
+            let info = by.one(&packet).unwrap();
+            let is_elsewhere = info.shard != steering.shard_of_hash(hash);
+            let is_whole = !matches!(named, Tuple::Fragment(..) | Tuple::IcmpError(_));
+            let is_misdirected = steering.is_misdirected(&packet, &headers);
+            assert!(is_misdirected || !is_elsewhere, "{info:?}");
+            assert!(is_elsewhere || !is_misdirected || !is_whole, "{info:?}");
+            elsewhere += usize::from(is_elsewhere && is_whole);
+            cache.free(packet);
+        }
+    }
+    assert!(elsewhere > 40, "{elsewhere} whole packets belong elsewhere");
+}
+
 #[test]
 fn without_a_set_every_packet_is_an_orphan_where_its_tuple_would_be() {
     let tuple = classify(PacketSet::five_tuple(), &udp());
@@ -154,7 +232,7 @@ fn frames_of_two_stations_are_one_flow() {
     let [udp, arp] = [udp(), arp()].map(|frame| classify(PacketSet::stations(), &frame));
     assert_eq!((udp.kind(), arp.kind()), (PacketKind::Flow, PacketKind::Flow));
     assert_ne!(udp.key(), arp.key(), "the Ethertype counts");
-    let set = PacketSet::station(rheostat_steer::Whose::Source);
+    let set = PacketSet::station(Whose::Source);
     let [udp, arp] = [super::tests::udp(), super::tests::arp()].map(|frame| classify(set, &frame));
     assert_eq!((udp.key(), udp.shard), (arp.key(), arp.shard));
 }
@@ -206,7 +284,7 @@ fn plain_packets_are_found_out_about_as_others_are() {
     let mut cache = PoolCache::new(pool);
     let sides = vec![Orientation::Inside, Orientation::Outside];
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
-    let address = PacketSet::address(rheostat_steer::Whose::Outer, 24, 64);
+    let address = PacketSet::address(Whose::Outer, 24, 64);
     let reduced = steering.clone().with_sets(&address, &address).unwrap();
     let hasher = FlowHasher::fixed();
     let sides = [Side::Inside, Side::Outside].into_iter().enumerate();
