@@ -14,12 +14,12 @@ use super::busy_poll::BusyPoll;
 use super::counters::{Counters, KernelDrops};
 use super::frame_rings::FrameRings;
 use super::open::{FrameRing, PacketRing};
-use super::release;
+use super::release::ReleaseProbe;
 use super::ring::Gauge;
 use super::transmit_state::{Flushed, TransmitState};
 use crate::backend::bpf::{AttachMode, XdpProgram};
 use crate::sys::interface::Interface;
-use crate::sys::xdp_socket::{Place, Transfer, XdpSocket};
+use crate::sys::xdp_socket::{Transfer, XdpSocket};
 
 /// How long the last packets have to get out when the device is closed.
 const LAST_PACKETS: Duration = Duration::from_millis(100);
@@ -63,6 +63,8 @@ pub(super) struct Attachment {
     pub(super) busy_poll: Option<BusyPoll>,
     pub(super) mode: AttachMode,
     pub(super) transfer: Transfer,
+    /// Where the driver works in the process's memory: what finds out, at the end, whether it has let go, by hardware queue.
+    pub(super) probes: Vec<ReleaseProbe>,
     /// Whether packets may lie in several buffers.
     pub(super) pieces: bool,
     /// By hardware queue.
@@ -187,11 +189,11 @@ impl Drop for Attachment {
         let loans: Vec<_> =
             std::mem::take(&mut self.queues).into_iter().map(FrameRings::close).collect();
         drop(std::mem::take(&mut self.lanes));
-        for (queue, loans) in (0..).zip(loans) {
-            let place = Place { interface: self.index, queue };
+        let mut probes = std::mem::take(&mut self.probes).into_iter();
+        for loans in loans {
             // A driver that works in our memory may do so for a moment longer. If it does not stop, its buffers are lost: another
             // user of them would share them with the driver.
-            if self.transfer == Transfer::Zero && !release::wait(place) {
+            if probes.next().is_some_and(|probe| !probe.wait()) {
                 continue;
             }
             // SAFETY: the sockets are closed, with which the kernel's copying ends (`xsk_release`

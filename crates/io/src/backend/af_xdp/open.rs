@@ -18,7 +18,7 @@ use super::config::{CopyMode, XdpConfig};
 use super::counters::Counters;
 use super::frame_rings::FrameRings;
 use super::open_error::XdpOpenError;
-use super::release;
+use super::release::{self, ReleaseProbe};
 use super::ring::{Consumer, Producer};
 use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
@@ -135,6 +135,16 @@ pub(super) fn open(
             program.register(queue, lane, std::os::fd::AsFd::as_fd(socket))?;
         }
     }
+    let probe = |queue| ReleaseProbe::new(Place { interface: index, queue });
+    let probes = match way.transfer {
+        Transfer::Zero => (0..hardware_queues).map(probe).collect::<io::Result<Vec<_>>>(),
+        Transfer::Copy => Ok(Vec::new()),
+    };
+    let probes = probes.map_err(|source| XdpOpenError::Socket {
+        interface: config.interface.clone(),
+        what: "make a socket that waits for its release",
+        source,
+    })?;
     let Bound { rings, frames, sockets, senders } = bound;
     let queues = frames.into_iter().map(|[fill, completion]| {
         // SAFETY: these are the rings of sockets that work in the pool, and every address on them is
@@ -165,6 +175,7 @@ pub(super) fn open(
         busy_poll: None,
         mode: AttachMode::Auto,
         transfer: way.transfer,
+        probes,
         pieces: way.pieces,
         queues: queues.collect(),
         lanes: lanes.collect(),
