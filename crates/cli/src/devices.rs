@@ -169,7 +169,8 @@ impl Opener<'_> {
         }
         // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
         if !interface.contains('%') {
-            watched.push(Watched { device: config.name.clone(), id, interface, reopener });
+            let monitor = device.monitor();
+            watched.push(Watched { device: config.name.clone(), id, interface, monitor, reopener });
         }
         Ok(device)
     }

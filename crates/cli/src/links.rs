@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rheostat_base::capability::Capability;
 use rheostat_base::{DeviceId, privileges};
-use rheostat_control::{LinkChange, LinkFollower};
+use rheostat_control::{LinkChange, LinkFollower, LinkHandler};
 use rheostat_io::layer::reopen::Reopener;
-use rheostat_io::{LinkEvent, LinkState, LinkWatch};
+use rheostat_io::{DeviceMonitor, LinkEvent, LinkState, LinkWatch};
 use rheostat_ip::Network;
 use rheostat_observe::{LinkBoard, LinkWord};
 
@@ -17,8 +17,8 @@ use crate::mtu::Mtus;
 
 /// The thread that follows interfaces, as [`LinkFollower`] names it.
 const THREAD: &str = "rheo-links";
-/// How often a device is tried to be opened when its interface is back, and how long apart: a driver may need a
-/// moment.
+/// How often a device is tried to be opened at once when its interface is back, and how long apart: a driver may need a
+/// moment. After that it is tried at each look.
 const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -30,6 +30,8 @@ pub(crate) struct Watched {
     pub(crate) id: DeviceId,
     /// The interface.
     pub(crate) interface: String,
+    /// What sees the device lose an interface that is still there.
+    pub(crate) monitor: Arc<dyn DeviceMonitor>,
     /// Opens the device anew, where the run waits for its interface; otherwise the run ends with it.
     pub(crate) reopener: Option<Reopener>,
 }
@@ -66,9 +68,7 @@ impl Links {
             (link.device.clone(), link.interface.clone(), word)
         });
         let board = Arc::new(LinkBoard::new(now));
-        let macs = (0..watched.len()).map(|place| watch.state(place).and_then(|state| state.mac));
-        let macs = macs.collect();
-        drop(watch);
+        let state = |place| watch.state(place).copied();
         let names = watched.iter().map(|link| (link.interface.clone(), link.id)).collect();
         let prepare = move || {
             // What it could not give up is found when the run makes sure of it.
@@ -77,21 +77,16 @@ impl Links {
                 false => privileges::give_up(),
             };
         };
-        let mut keeper = Keeper {
-            is_pending: vec![false; watched.len()],
-            watched,
-            macs,
+        let links = watched.into_iter().enumerate();
+        let links = links.map(|(place, watched)| KeptLink::new(watched, state(place)));
+        let keeper = Keeper {
+            links: links.collect(),
             network,
             board: board.clone(),
             is_lost: is_lost.clone(),
             mtus: mtus.clone(),
         };
-        let follower = LinkFollower::start(
-            names,
-            prepare,
-            move |change| keeper.handle(change),
-            |error| err!("warning: interfaces are not followed: {error}"),
-        )?;
+        let follower = LinkFollower::start(names, prepare, keeper)?;
         Ok(Links { board, is_lost, keeps_privileges, mtus, _follower: Some(follower) })
     }
 
@@ -117,45 +112,56 @@ impl Links {
     }
 }
 
+/// A link, as the keeper knows it.
+struct KeptLink {
+    watched: Watched,
+    /// Its state when it last changed; `None` while there is no such interface.
+    state: Option<LinkState>,
+    /// The address of the interface at the start, which the device goes on to use.
+    mac: Option<[u8; 6]>,
+    /// Whether the device has lost its interface.
+    is_lost: bool,
+    /// Whether the interface is there and the device not open: it is tried until it is.
+    is_pending: bool,
+    /// Why the device was not opened when it was last tried: each reason is printed once.
+    refusal: Option<String>,
+}
+
+impl KeptLink {
+    fn new(watched: Watched, state: Option<LinkState>) -> KeptLink {
+        let mac = state.and_then(|state| state.mac);
+        KeptLink { watched, state, mac, is_lost: false, is_pending: false, refusal: None }
+    }
+
+    /// How messages begin.
+    fn what(&self) -> String {
+        format!("device `{}`: interface `{}`", self.watched.device, self.watched.interface)
+    }
+}
+
 /// Acts upon changes, on the thread that follows.
 struct Keeper {
-    watched: Vec<Watched>,
-    /// By link: whether its interface is back and the device not open yet.
-    is_pending: Vec<bool>,
-    /// By link: the address of the interface at the start, which the device goes on to use.
-    macs: Vec<Option<[u8; 6]>>,
+    links: Vec<KeptLink>,
     network: Option<Arc<Network>>,
     board: Arc<LinkBoard>,
     is_lost: Arc<AtomicBool>,
     mtus: Arc<OnceLock<Mtus>>,
 }
 
-impl Keeper {
+impl LinkHandler for Keeper {
     fn handle(&mut self, LinkChange { device, event, state }: LinkChange) {
-        let Some(place) = self.watched.iter().position(|link| link.id == device) else { return };
+        let Some(place) = self.links.iter().position(|link| link.watched.id == device) else {
+            return;
+        };
         self.board.note(place, event);
-        let Watched { device, interface, reopener, .. } = &self.watched[place];
-        let what = format!("device `{device}`: interface `{interface}`");
+        let link = &mut self.links[place];
+        link.state = state;
+        let what = link.what();
         match event {
-            LinkEvent::Vanished => {
-                self.is_pending[place] = false;
-                match reopener {
-                    Some(reopener) => {
-                        err!(
-                            "warning: {what} is gone; packets to it are dropped (link_down) until it \
-                             returns"
-                        );
-                        reopener.let_go();
-                    }
-                    None => {
-                        err!("error: {what} is gone; the run ends (on_loss = \"exit\")");
-                        self.is_lost.store(true, Ordering::Relaxed);
-                    }
-                }
-            }
+            LinkEvent::Vanished => self.lose(place, "is gone", "it returns"),
             LinkEvent::Returned => {
-                self.is_pending[place] = reopener.is_some();
-                self.open_pending(place, state);
+                link.is_pending = link.watched.reopener.is_some();
+                self.open_pending(place, TRIES);
             }
             LinkEvent::Down => {
                 let why = match state {
@@ -166,69 +172,110 @@ impl Keeper {
             }
             LinkEvent::Up => {
                 err!("note: {what} is up");
-                self.open_pending(place, state);
+                self.open_pending(place, TRIES);
             }
             LinkEvent::Mtu(mtu) => {
                 if let Some(mtus) = self.mtus.get() {
-                    mtus.set(self.watched[place].id, mtu);
+                    mtus.set(device, mtu);
                 }
             }
-            LinkEvent::Address(_) => self.tell_address(place, state),
+            LinkEvent::Address(_) => self.tell_address(place),
         }
     }
 
-    /// Opens a device anew whose interface is back. One that is refused while the interface is down is tried again
-    /// once it is up.
-    fn open_pending(&mut self, place: usize, state: Option<LinkState>) {
-        let Watched { device, interface, reopener: Some(reopener), .. } = &self.watched[place]
-        else {
+    fn look(&mut self) {
+        for place in 0..self.links.len() {
+            let link = &self.links[place];
+            if !link.is_lost && link.watched.monitor.is_detached() {
+                self.board.detached(place);
+                self.lose(place, "was detached by another process", "it is attached again");
+                let link = &mut self.links[place];
+                link.is_pending = link.watched.reopener.is_some();
+            }
+            self.open_pending(place, 1);
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        err!("warning: interfaces are not followed: {error}");
+    }
+}
+
+impl Keeper {
+    /// A device has lost its interface: the run ends, or the device lets go of it.
+    fn lose(&mut self, place: usize, how: &str, until: &str) {
+        let link = &mut self.links[place];
+        (link.is_lost, link.is_pending, link.refusal) = (true, false, None);
+        let what = link.what();
+        match &link.watched.reopener {
+            Some(reopener) => {
+                err!("warning: {what} {how}; packets to it are dropped (link_down) until {until}");
+                reopener.let_go();
+            }
+            None => {
+                err!("error: {what} {how}; the run ends (on_loss = \"exit\")");
+                self.is_lost.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Opens a device anew whose interface is there, in at most so many tries. One that is refused stays pending.
+    fn open_pending(&mut self, place: usize, tries: usize) {
+        let link = &mut self.links[place];
+        let Some(reopener) = link.watched.reopener.as_ref().filter(|_| link.is_pending) else {
             return;
         };
-        if !self.is_pending[place] {
-            return;
-        }
-        let what = format!("device `{device}`: interface `{interface}`");
-        let is_running = state.is_some_and(|state| state.is_running());
+        let is_running = link.state.is_some_and(|state| state.is_running());
         let mut outcome = reopener.reopen();
-        for _ in 1..TRIES {
+        for _ in 1..tries {
             if outcome.is_ok() || !is_running {
                 break;
             }
             std::thread::sleep(PAUSE);
             outcome = reopener.reopen();
         }
+        let what = link.what();
         match outcome {
             Ok(true) => {
-                self.is_pending[place] = false;
-                self.board.reopened(place, state);
+                (link.is_lost, link.is_pending) = (false, false);
+                self.board.reopened(place, link.state);
                 if let Some(mtus) = self.mtus.get() {
                     mtus.catch_up();
                 }
                 if let Some(network) = &self.network {
-                    network.renew_link(self.watched[place].id);
+                    network.renew_link(link.watched.id);
                 }
                 err!("note: {what} is back and in use again");
-                self.tell_address(place, state);
+                self.tell_address(place);
             }
             // The run ends.
-            Ok(false) => self.is_pending[place] = false,
-            Err(error) if is_running => err!("warning: {what} is back; {error}"),
+            Ok(false) => link.is_pending = false,
             Err(error) => {
-                err!("note: {what} is back and down; it is used once it is up ({error})");
+                let refusal = match is_running {
+                    true => format!("warning: {what} is back; {error}"),
+                    false => {
+                        format!("note: {what} is back and down; it is used once it is up ({error})")
+                    }
+                };
+                if link.refusal.as_ref() != Some(&refusal) {
+                    err!("{refusal}");
+                    link.refusal = Some(refusal);
+                }
             }
         }
     }
 
     /// Warns that an interface has another address than the one that the device uses.
-    fn tell_address(&self, place: usize, state: Option<LinkState>) {
-        let Watched { device, interface, .. } = &self.watched[place];
-        let (Some(old), Some(new)) = (self.macs[place], state.and_then(|state| state.mac)) else {
+    fn tell_address(&self, place: usize) {
+        let link = &self.links[place];
+        let (Some(old), Some(new)) = (link.mac, link.state.and_then(|state| state.mac)) else {
             return;
         };
         if old != new {
             let [old, new] = [old, new].map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
+            let (what, interface) = (link.what(), &link.watched.interface);
             err!(
-                "warning: device `{device}`: interface `{interface}` has the address {new}; the device goes \
+                "warning: {what} has the address {new}; the device goes \
                  on with {old}: `ip link set dev {interface} address {old}` if packets do not arrive"
             );
         }

@@ -41,6 +41,6 @@ pub use diagnostic::{Finding, Report};
 pub use kernel_addresses::kernel_addresses;
 pub use kernel_follower::KernelFollower;
 pub use kernel_resolver::KernelResolver;
-pub use link_follower::{LinkChange, LinkFollower};
+pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
 pub use machine::{AnyMachine, CoreState, FileId, Machine};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};

@@ -4,13 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rheostat_base::DeviceId;
 use rheostat_io::{LinkEvent, LinkState, LinkWatch};
 
 /// How long the thread waits for the kernel before it looks whether the run is over.
 const TIMEOUT: Duration = Duration::from_millis(100);
+/// How long apart [`LinkHandler::look`] is called.
+pub const LOOK: Duration = Duration::from_millis(400);
 /// How long after a failure the kernel is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -25,6 +27,19 @@ pub struct LinkChange {
     pub state: Option<LinkState>,
 }
 
+/// Acts upon what happens to interfaces, on the thread that follows them. Changes wait while it does.
+pub trait LinkHandler: Send + 'static {
+    /// An interface has changed. Called in order, within milliseconds after the kernel has reported it; an interface that is
+    /// already missing at the start is reported as vanished at once.
+    fn handle(&mut self, change: LinkChange);
+
+    /// Looks for what the kernel does not report. Called every [`LOOK`].
+    fn look(&mut self);
+
+    /// Interfaces are not followed. Called once per second while that lasts.
+    fn fail(&mut self, error: &io::Error);
+}
+
 /// A thread that follows interfaces until it is dropped.
 #[derive(Debug)]
 pub struct LinkFollower {
@@ -33,18 +48,15 @@ pub struct LinkFollower {
 }
 
 impl LinkFollower {
-    /// Follows the interfaces of these names. Each change goes to `on_change` on the thread of the follower,
-    /// in order, within milliseconds after the kernel has reported it; an interface that is already missing
-    /// is reported as vanished at once. `prepare` runs first on that thread, before this returns: to give up
-    /// privileges. A failure of the socket goes to `on_failure`, once per second while it lasts.
+    /// Follows the interfaces of these names for `handler`. `prepare` runs first on the follower's thread, before this
+    /// returns: to give up privileges.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no socket, or no thread.
     pub fn start(
         devices: Vec<(String, DeviceId)>,
         prepare: impl FnOnce() + Send + 'static,
-        mut on_change: impl FnMut(LinkChange) + Send + 'static,
-        mut on_failure: impl FnMut(&io::Error) + Send + 'static,
+        mut handler: impl LinkHandler,
     ) -> io::Result<LinkFollower> {
         let (names, devices): (Vec<_>, Vec<_>) = devices.into_iter().unzip();
         let mut watch = LinkWatch::open(names)?;
@@ -62,14 +74,19 @@ impl LinkFollower {
                 .into_iter()
                 .map(|link| (link, LinkEvent::Vanished))
                 .collect();
+            let mut looked = Instant::now();
             // Relaxed: the flag publishes nothing.
             while !stopped.load(Ordering::Relaxed) {
                 for (link, event) in events.drain(..) {
                     let state = watch.state(link).copied();
-                    on_change(LinkChange { device: devices[link], event, state });
+                    handler.handle(LinkChange { device: devices[link], event, state });
+                }
+                if looked.elapsed() >= LOOK {
+                    handler.look();
+                    looked = Instant::now();
                 }
                 if let Err(error) = watch.wait(TIMEOUT, &mut events) {
-                    on_failure(&error);
+                    handler.fail(&error);
                     thread::sleep(PAUSE);
                 }
             }

@@ -35,6 +35,12 @@ pub trait Device: Send {
     /// several captures, where it can hold packets back (see [`ReplayBarrier`]). Others ignore it.
     fn replay_by(&mut self, _barrier: Arc<ReplayBarrier>) {}
 
+    /// Whether the device keeps its interface from being opened once more until it and its queues are closed, also when the
+    /// interface was lost and has returned.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
     /// A view of the device that stays valid while its queues run on other threads.
     fn monitor(&self) -> Arc<dyn DeviceMonitor>;
 }
@@ -232,6 +238,12 @@ pub trait DeviceMonitor: Send + Sync {
     /// received. May take a second.
     fn let_go(&self) {
         self.stop();
+    }
+
+    /// Whether something outside has taken the interface, which is there, away from the device: nothing arrives any more. Takes
+    /// a system call.
+    fn is_detached(&self) -> bool {
+        false
     }
 
     /// How much of a source of known size has been read, between 0 and 1.

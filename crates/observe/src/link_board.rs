@@ -14,8 +14,10 @@ pub enum LinkWord {
     Up,
     /// The interface is put down, or has no carrier.
     Down,
-    /// There is no such interface.
+    /// There is no such interface, or the device is not open on it yet.
     Gone,
+    /// Another process has detached the device from the interface, which is there.
+    Detached,
 }
 
 /// The link of one device.
@@ -64,11 +66,21 @@ impl LinkBoard {
                 line.vanished += 1;
             }
             LinkEvent::Down => {
-                line.state = LinkWord::Down;
                 line.down += 1;
+                if !line.state.is_lost() {
+                    line.state = LinkWord::Down;
+                }
             }
-            LinkEvent::Up if line.state != LinkWord::Gone => line.state = LinkWord::Up,
+            LinkEvent::Up if !line.state.is_lost() => line.state = LinkWord::Up,
             LinkEvent::Up | LinkEvent::Returned | LinkEvent::Mtu(_) | LinkEvent::Address(_) => {}
+        }
+    }
+
+    /// Notes that another process has detached a device from its interface.
+    pub fn detached(&self, link: usize) {
+        if let Some(line) = self.locked().get_mut(link) {
+            line.state = LinkWord::Detached;
+            line.vanished += 1;
         }
     }
 
@@ -100,6 +112,11 @@ impl LinkWord {
             Some(_) => LinkWord::Down,
         }
     }
+
+    /// Whether the device is without the interface, however that stands.
+    pub fn is_lost(self) -> bool {
+        matches!(self, LinkWord::Gone | LinkWord::Detached)
+    }
 }
 
 impl LinkLine {
@@ -116,6 +133,7 @@ impl fmt::Display for LinkLine {
             LinkWord::Up => "up",
             LinkWord::Down => "down",
             LinkWord::Gone => "gone",
+            LinkWord::Detached => "detached",
         };
         write!(
             f,
@@ -138,11 +156,20 @@ mod tests {
             board.note(0, event);
         }
         assert_eq!(line(&board).state, LinkWord::Gone, "the device does not have it yet");
+        // An interface that is renamed may be put down and up before its device is open.
+        for event in [LinkEvent::Down, LinkEvent::Up] {
+            board.note(0, event);
+            assert_eq!(line(&board).state, LinkWord::Gone, "the device does not have it yet");
+        }
         let up = LinkState { index: 7, mac: None, mtu: 1_500, is_up: true, has_carrier: true };
         board.reopened(0, Some(up));
         let text = line(&board).to_string();
-        assert_eq!(text, "wan: eth1 is up; vanished 1, returned 1, went down 1 times");
+        assert_eq!(text, "wan: eth1 is up; vanished 1, returned 1, went down 2 times");
         let json = serde_json::to_value(line(&board)).unwrap();
         assert_eq!((&json["state"], &json["vanished"]), (&"up".into(), &1.into()));
+        board.detached(0);
+        board.note(0, LinkEvent::Up);
+        let json = serde_json::to_value(line(&board)).unwrap();
+        assert_eq!((&json["state"], &json["vanished"]), (&"detached".into(), &2.into()));
     }
 }

@@ -18,6 +18,7 @@ const NESTED: u16 = libc::NLA_F_NESTED as u16;
 const XDP: u16 = libc::IFLA_XDP;
 const XDP_FD: u16 = 1;
 const XDP_FLAGS: u16 = 3;
+/// The number of the program, whichever way it runs; the kernel leaves it out where there are several.
 const XDP_PROGRAM: u16 = 4;
 
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE`.

@@ -107,6 +107,11 @@ impl Device for XdpDevice {
         self.table.clone()
     }
 
+    /// A hardware queue has the sockets of one owner, an interface one program.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }

@@ -7,7 +7,7 @@ use super::attachment::Attachment;
 use super::counters::{Counters, KernelDrops, LaneCounters};
 use super::frame_rings::FrameRings;
 use super::open::LONGEST_LINK_HEADER;
-use crate::backend::bpf::AttachMode;
+use crate::backend::bpf::{AttachMode, XdpProgram};
 use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor};
 use crate::sharing::SharingCounters;
@@ -83,6 +83,13 @@ impl DeviceMonitor for XdpMonitor {
         // First, so that lanes neither send nor wait to.
         self.counters.gone.store(true, Ordering::Relaxed);
         self.stop();
+    }
+
+    fn is_detached(&self) -> bool {
+        let Some(attachment) = self.attachment.upgrade() else { return false };
+        // Relaxed: one that is being stopped is detached a moment later, which is no loss.
+        !self.counters.stopped.load(Ordering::Relaxed)
+            && attachment.program.as_ref().is_some_and(XdpProgram::is_detached)
     }
 
     fn set_mtu(&self, mtu: u32) {

@@ -74,6 +74,8 @@ pub struct XdpProgram {
     object: Object,
     sockets: XskMap<MapData>,
     queues: u16,
+    /// The interface in front of which the program was put, and the program's number.
+    attached: Option<(u32, u32)>,
 }
 
 impl XdpProgram {
@@ -95,7 +97,7 @@ impl XdpProgram {
         let mut object =
             Object::load(WHAT, OBJECT, &sizes, config, fence, |ebpf| program(ebpf).load())?;
         let sockets = take(&mut object.ebpf, WHAT, "sockets")?;
-        Ok(XdpProgram { object, sockets, queues: config.queues })
+        Ok(XdpProgram { object, sockets, queues: config.queues, attached: None })
     }
 
     /// Lets the packets of `lane` that arrive on `hardware_queue` go to `socket`, which must be bound to
@@ -150,12 +152,24 @@ impl XdpProgram {
             Err(error) if is_occupied(&error) && remove_stale(interface, flags) => attach(),
             outcome => outcome,
         };
-        let Err(error) = outcome else { return Ok(()) };
+        let Err(error) = outcome else {
+            let number = program(&mut self.object.ebpf).info().map(|info| info.id());
+            self.attached = number.ok().map(|number| (interface, number));
+            return Ok(());
+        };
         Err(match os_error(&error) {
             Some(libc::EPERM | libc::EACCES) => BpfError::attach_permission(),
             Some(libc::ENODEV) => BpfError::NoInterface(interface),
             _ if is_occupied(&error) => BpfError::Occupied { interface },
             _ => BpfError::Attach { interface, mode, reason: whole(&error) },
+        })
+    }
+
+    /// Whether the program was attached, and no longer is, or not alone: another process has detached its link, or replaced it.
+    /// An interface that cannot be asked is none of that. Takes a request to the kernel; needs no privileges.
+    pub fn is_detached(&self) -> bool {
+        self.attached.is_some_and(|(interface, program)| {
+            xdp_attachment::attached(interface).is_ok_and(|found| found != Some(program))
         })
     }
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::IndirectionTable;
 
-use super::exchange::{Exchange, lock};
+use super::exchange::{Exchange, Offer, lock};
 use super::monitor::{Behind, ReopenableMonitor};
 use super::table::ReopenableTable;
+use super::vacancy::Vacancy;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::error::OpenError;
 
@@ -76,11 +77,19 @@ impl ReopenableDevice {
 }
 
 impl Reopener {
-    /// The interface is gone: nothing arrives any more, and what is sent is left to the lanes.
+    /// The interface is gone: nothing arrives any more, and what is sent is left to the lanes. A device that would be in the way
+    /// of the next one is closed, for which lanes first receive what is left in its queues: that may take seconds.
     pub fn let_go(&self) {
         let monitor = lock(&self.0.behind).monitor.clone();
         self.0.lanes.iter().for_each(|lane| lane.let_go());
         monitor.let_go();
+        let is_in_the_way = |device: &&Box<dyn Device>| device.is_exclusive();
+        let vacancy = lock(&self.0.behind).device.as_ref().filter(is_in_the_way).map(|device| {
+            Box::new(Vacancy::after(&**device, self.0.lanes.len())) as Box<dyn Device>
+        });
+        if let Some(vacancy) = vacancy {
+            self.exchange(vacancy, true);
+        }
     }
 
     /// Opens the device anew, and gives lanes the new queues; `false` when the run is about to end. Takes as
@@ -89,15 +98,22 @@ impl Reopener {
     /// # Errors
     /// [`OpenError`] when it cannot be opened; then everything is as it was.
     pub fn reopen(&self) -> Result<bool, OpenError> {
+        // Of lanes that were late: they keep their device.
+        self.0.lanes.iter().for_each(|lane| drop(lane.take_old()));
         let placement = lock(&self.0.behind).table.as_ref().map(|table| table.read());
-        let mut device = (self.0.open)(placement)?;
+        let device = (self.0.open)(placement)?;
+        Ok(self.exchange(device, false))
+    }
+
+    /// Puts a device behind the queues and closes the one before; `false` when the run is about to end.
+    fn exchange(&self, mut device: Box<dyn Device>, is_vacant: bool) -> bool {
         let queues = device.queues();
-        let Some(old) = lock(&self.0.behind).replace(device) else { return Ok(false) };
+        let Some(old) = lock(&self.0.behind).replace(device) else { return false };
         // Relaxed: read when the run is over.
         self.0.was_reopened.store(true, Ordering::Relaxed);
         let lanes = &self.0.lanes;
-        let untaken: Vec<_> =
-            lanes.iter().zip(queues).filter_map(|(lane, pair)| lane.offer(pair)).collect();
+        let offer = |(lane, pair): (&Arc<Exchange>, _)| lane.offer(Offer { pair, is_vacant });
+        let untaken: Vec<_> = lanes.iter().zip(queues).filter_map(offer).collect();
         drop(untaken);
         let start = Instant::now();
         let mut is_taken = false;
@@ -110,7 +126,7 @@ impl Reopener {
         if is_taken {
             lock(&self.0.behind).settle();
         }
-        Ok(true)
+        true
     }
 }
 

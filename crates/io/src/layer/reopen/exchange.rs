@@ -8,7 +8,7 @@ use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::device::{ClaimBound, QueueEnd, QueuePair, RxQueue, TxQueue, Unsent};
+use crate::device::{ClaimBound, QueueEnd, QueuePair, Rest, RxQueue, TxQueue, Unsent};
 
 /// Where a lane and the thread that opens devices exchange queues.
 pub(super) struct Exchange {
@@ -27,8 +27,16 @@ pub(super) struct Exchange {
 
 #[derive(Default)]
 struct State {
-    new: Option<QueuePair>,
+    new: Option<Offer>,
     old: Vec<QueuePair>,
+}
+
+/// Queues for a lane to take.
+pub(super) struct Offer {
+    /// The queues.
+    pub(super) pair: QueuePair,
+    /// Whether nothing stands behind them, so that the lane goes on waiting for others.
+    pub(super) is_vacant: bool,
 }
 
 impl Exchange {
@@ -64,8 +72,8 @@ impl Exchange {
     }
 
     /// Offers new queues. Those that were offered before and not taken are returned.
-    pub(super) fn offer(&self, pair: QueuePair) -> Option<QueuePair> {
-        let before = self.state().new.replace(pair);
+    pub(super) fn offer(&self, offer: Offer) -> Option<Offer> {
+        let before = self.state().new.replace(offer);
         // Relaxed: the lane looks again under the lock.
         self.is_offered.store(true, Ordering::Relaxed);
         // Fails only when it has been rung 2^64 times.
@@ -112,7 +120,7 @@ impl ReopenableRx {
     fn exchange(&mut self, pool: &mut PoolCache) {
         // The thread that holds it is about to let go of it; the next poll finds it free.
         let Ok(mut state) = self.exchange.state.try_lock() else { return };
-        let Some(new) = state.new.take() else { return };
+        let Some(Offer { pair: new, is_vacant }) = state.new.take() else { return };
         let rx = std::mem::replace(&mut self.inner, new.rx);
         self.claimed_before += rx.claimed();
         // Held until what was refused is noted: lanes that send in order share the queue.
@@ -130,7 +138,7 @@ impl ReopenableRx {
         }
         drop(sending);
         self.exchange.is_offered.store(false, Ordering::Relaxed);
-        self.exchange.is_let_go.store(false, Ordering::Relaxed);
+        self.exchange.is_let_go.store(is_vacant, Ordering::Relaxed);
         // Not readable any more.
         let _ = rustix::io::read(&self.exchange.bell, &mut [0_u8; 8][..]);
         self.generation += 1;
@@ -186,6 +194,14 @@ impl RxQueue for ReopenableRx {
         match self.exchange.is_let_go.load(Ordering::Relaxed) {
             true => Some(self.exchange.bell.as_fd()),
             false => self.inner.wait_fd(),
+        }
+    }
+
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        match self.exchange.is_let_go.load(Ordering::Relaxed) {
+            true if self.inner.backlog() > 0 => Rest::Awake,
+            true => Rest::Sleep,
+            false => self.inner.rest(pool, now),
         }
     }
 

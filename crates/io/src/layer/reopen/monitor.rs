@@ -128,6 +128,11 @@ impl DeviceMonitor for ReopenableMonitor {
         monitor.longest_packet()
     }
 
+    fn is_detached(&self) -> bool {
+        let monitor = lock(&self.0.behind).monitor.clone();
+        monitor.is_detached()
+    }
+
     fn progress(&self) -> Option<f64> {
         None
     }

@@ -1,0 +1,157 @@
+//! What stands behind the queues of a device that had to be closed because its interface is gone: nothing arrives, and nothing
+//! is sent.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+use rheostat_base::{DeviceId, DropReason, QueueId, Time};
+use rheostat_packet::{Burst, Mbuf, PoolCache};
+use rheostat_steer::{Fence, IndirectionTable, RewriteError};
+
+use super::exchange::lock;
+use crate::device::{Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, RxQueue, TxQueue};
+
+/// A device without an interface. Keeps the placement of the buckets for the next one.
+pub(super) struct Vacancy {
+    name: String,
+    id: DeviceId,
+    queues: Vec<QueuePair>,
+    table: Option<Arc<VacantTable>>,
+    monitor: Arc<VacantMonitor>,
+}
+
+struct VacantRx;
+
+struct VacantTx;
+
+struct VacantTable {
+    entries: Mutex<Vec<QueueId>>,
+    queues: usize,
+    is_strict: bool,
+}
+
+struct VacantMonitor {
+    /// The monitor of the device before, which knows why it is gone.
+    before: Arc<dyn DeviceMonitor>,
+}
+
+impl Vacancy {
+    /// A vacancy with `queues` queues in the place of `device`.
+    pub(super) fn after(device: &dyn Device, queues: usize) -> Vacancy {
+        let pair = || QueuePair { rx: Box::new(VacantRx), tx: Box::new(VacantTx) };
+        let vacant = |table: Arc<dyn IndirectionTable>| {
+            let (entries, is_strict) = (Mutex::new(table.read()), table.is_strict());
+            Arc::new(VacantTable { entries, queues, is_strict })
+        };
+        Vacancy {
+            name: device.name().to_owned(),
+            id: device.id(),
+            queues: std::iter::repeat_with(pair).take(queues).collect(),
+            table: device.table().map(vacant),
+            monitor: Arc::new(VacantMonitor { before: device.monitor() }),
+        }
+    }
+}
+
+impl Device for Vacancy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    fn queues(&mut self) -> Vec<QueuePair> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        Some(self.table.clone()?)
+    }
+
+    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+        self.monitor.clone()
+    }
+}
+
+impl RxQueue for VacantRx {
+    fn recv(&mut self, _burst: &mut Burst, _pool: &mut PoolCache, _now: Time) -> usize {
+        0
+    }
+
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// There are no rings.
+    fn end(&self) -> QueueEnd {
+        QueueEnd::Rings(Vec::new())
+    }
+
+    fn has_read(&self, _rings: &[u64]) -> bool {
+        true
+    }
+}
+
+impl TxQueue for VacantTx {
+    fn send(&mut self, _burst: &mut Burst, _pool: &mut PoolCache, _now: Time) -> usize {
+        0
+    }
+
+    fn why_left(&self, _place: usize, _packet: &Mbuf) -> DropReason {
+        DropReason::LinkDown
+    }
+}
+
+impl IndirectionTable for VacantTable {
+    fn len(&self) -> usize {
+        lock(&self.entries).len()
+    }
+
+    fn read(&self) -> Vec<QueueId> {
+        lock(&self.entries).clone()
+    }
+
+    fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
+        let mut kept = lock(&self.entries);
+        if entries.len() != kept.len() {
+            return Err(RewriteError::Length { has: kept.len(), given: entries.len() });
+        }
+        if let Some(bucket) = entries.iter().position(|queue| queue.index() >= self.queues) {
+            let (queue, queues) = (entries[bucket], self.queues);
+            return Err(RewriteError::Queue { bucket, queue, queues });
+        }
+        kept.copy_from_slice(entries);
+        // No packet is on its way.
+        Ok(Fence::new(|| true))
+    }
+
+    fn is_strict(&self) -> bool {
+        self.is_strict
+    }
+}
+
+impl DeviceMonitor for VacantMonitor {
+    fn counters(&self) -> DeviceCounters {
+        DeviceCounters::default()
+    }
+
+    fn is_exhausted(&self) -> bool {
+        true
+    }
+
+    fn stop(&self) {}
+
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.before.warnings()
+    }
+}
