@@ -8,6 +8,7 @@ mod link_events;
 mod offloads;
 mod place;
 mod reopened;
+mod sending;
 
 use serde_json::Value;
 

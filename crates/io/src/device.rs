@@ -321,4 +321,6 @@ pub struct DeviceCounters {
     pub sent_bytes: u64,
     /// Of those packets, how many had to be copied to be sent.
     pub copied: u64,
+    /// System calls that were to send packets; 0 where the device makes none, or one for each packet.
+    pub send_calls: u64,
 }

@@ -34,6 +34,9 @@ pub struct Summary {
     pub copied: u64,
     /// Packets that devices sent.
     pub sent: u64,
+    /// System calls that devices made to send them; left out where none counts any.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub send_calls: u64,
     /// Packets that ended on purpose.
     pub consumed: u64,
     /// Packets still held.
@@ -181,6 +184,7 @@ impl Summary {
             originated: all.originated,
             copied: all.copied,
             sent: all.sent,
+            send_calls: sample.devices.iter().map(|device| device.send_calls).sum(),
             consumed: all.consumed,
             held: all.held_total(),
             dropped: dropped.collect(),
@@ -278,6 +282,9 @@ impl fmt::Display for Summary {
             self.held,
             self.dropped_total()
         )?;
+        if self.send_calls > 0 {
+            writeln!(f, "          {} system calls to send", self.send_calls)?;
+        }
         for (reason, count) in &self.dropped {
             write!(f, "          dropped {count:>12} {reason}")?;
             // Of an instance of another version, the reason may be unknown here.

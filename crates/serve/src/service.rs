@@ -458,7 +458,7 @@ impl<D: Driver> Service for TcpService<D> {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             if let Some(slot) = self.driver.settle(Some(&mut *connections)) {
                 self.advance(slot, connections, out);
-                self.pace.end_settlement(out);
+                self.pace.flush_if_due(out);
             }
         }
     }

@@ -76,11 +76,19 @@ impl PeersBench {
             for station in stations.iter_mut().take(peers.len()) {
                 programs.push(self.program_ns(station)?);
             }
-            stations.into_iter().try_for_each(Station::stop)?;
+            let mut send_calls = Vec::new();
+            for station in stations {
+                send_calls.push(station.stop()?);
+            }
             let again = windows.split_off(peers.len());
             let measured: Vec<Measured> = (windows.into_iter().zip(again))
-                .zip(programs)
-                .map(|((first, again), program_ns)| Measured { first, again, program_ns })
+                .zip(programs.into_iter().zip(send_calls))
+                .map(|((first, again), (program_ns, send_calls_per_packet))| Measured {
+                    first,
+                    again,
+                    program_ns,
+                    send_calls_per_packet,
+                })
                 .collect();
             let epoll = peers.iter().position(|peer| *peer == Peer::Epoll);
             let epoll = epoll.map(|at| measured[at].clone());

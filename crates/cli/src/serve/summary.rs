@@ -28,6 +28,11 @@ pub(super) struct ServeSummary {
     /// Where the time of requests went.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_times: Option<TimesJson>,
+    /// Packets that devices sent.
+    packets_sent: u64,
+    /// System calls that devices made to send them; left out where none counts any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send_calls: Option<u64>,
     /// Packets dropped by lanes and devices, by reason.
     dropped: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
@@ -101,6 +106,7 @@ impl ServeSummary {
     ) -> ServeSummary {
         let dropped = report.last.dropped().map(|(reason, count)| (reason.name(), count)).collect();
         let totals = control.totals();
+        let send_calls: u64 = report.last.devices.iter().map(|device| device.send_calls).sum();
         ServeSummary {
             connections: totals.accepted,
             totals: TotalsJson(totals),
@@ -108,6 +114,8 @@ impl ServeSummary {
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
             work,
             request_times: control.request_times().map(TimesJson),
+            packets_sent: report.last.lanes.iter().map(|lane| lane.sent).sum(),
+            send_calls: Some(send_calls).filter(|calls| *calls > 0),
             dropped,
             violations: report.violations.iter().map(ToString::to_string).collect(),
         }
@@ -128,6 +136,10 @@ impl fmt::Display for ServeSummary {
         }
         if let Some(TimesJson(times)) = &self.request_times {
             writeln!(f, "{times}")?;
+        }
+        writeln!(f, "{:>24}  {}", "packets sent", self.packets_sent)?;
+        if let Some(calls) = self.send_calls {
+            writeln!(f, "{:>24}  {calls}", "system calls to send")?;
         }
         for (reason, count) in &self.dropped {
             writeln!(f, "{:>24}  {count} {reason}", "dropped")?;

@@ -356,6 +356,12 @@ impl Output {
         }
     }
 
+    /// Whether packets are collected that no device has been given.
+    #[inline]
+    pub fn has_collected(&self) -> bool {
+        self.ports.iter().any(|port| !port.burst.is_empty())
+    }
+
     /// Sends everything collected, so that nothing lingers until the next poll.
     pub fn flush(&mut self) {
         let Output { ports, pool, counters, polled, mirror, meter, .. } = self;

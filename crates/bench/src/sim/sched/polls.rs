@@ -4,8 +4,8 @@ use super::requests::Request;
 
 /// A request that takes longer, in picoseconds, is a long one: its reply and those before it leave at once.
 const LONG: u64 = 5_000_000;
-/// For so many requests from a long one on, replies leave at once.
-const EXPECTED: u32 = 64;
+/// A reply waits no longer than this, in picoseconds, if the next request takes as long as the last.
+const LONGEST_WAIT: u64 = 20_000_000;
 
 /// The poll that a worker is in.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +16,8 @@ struct Poll {
     has_worked: bool,
     /// When the request at hand was begun.
     began: u64,
-    /// Requests whose replies leave at once.
-    expected: u32,
+    /// When the oldest reply was made that waits.
+    oldest: Option<u64>,
     /// Requests whose replies leave at its end.
     held: Vec<Request>,
 }
@@ -59,25 +59,27 @@ impl Polls {
     /// The application is done with a worker's request at `now`. Returns whether replies leave at once.
     pub(super) fn note_end(&mut self, worker: usize, now: u64) -> bool {
         let poll = &mut self.all[worker];
-        if now - poll.began > LONG {
-            poll.expected = EXPECTED;
-            if !self.holds {
+        let took = now - poll.began;
+        if !self.holds {
+            if took > LONG {
                 poll.left = 0;
             }
+            return true;
         }
-        let leaves = !self.holds || poll.expected > 0;
-        poll.expected = poll.expected.saturating_sub(1);
-        leaves
+        let age = now - *poll.oldest.get_or_insert(now);
+        took > LONG || age + took > LONGEST_WAIT
     }
 
-    /// A reply waits for the end of the poll, or for a long one.
+    /// A reply waits for the end of the poll, for a long one, or until it has waited for long.
     pub(super) fn hold(&mut self, worker: usize, request: Request) {
         self.all[worker].held.push(request);
     }
 
     /// Replies that leave now.
     pub(super) fn release(&mut self, worker: usize) -> impl Iterator<Item = Request> {
-        self.all[worker].held.drain(..)
+        let poll = &mut self.all[worker];
+        poll.oldest = None;
+        poll.held.drain(..)
     }
 
     /// The poll ends. Returns whether it found anything.

@@ -45,6 +45,9 @@ pub struct PeerRow {
     pub other_ns: f64,
     /// The service's XDP program, which runs on the client's time; with the cost of the kernel's account of it.
     pub program_ns: f64,
+    /// System calls that the service made to send, by packets that it sent, from its start to its end.
+    #[serde(default)]
+    pub send_calls_per_packet: Option<f64>,
     /// The share of processor time that the hypervisor took.
     pub stolen: f64,
 }
@@ -55,6 +58,7 @@ pub(super) struct Measured {
     pub(super) first: Vec<Window>,
     pub(super) again: Vec<Window>,
     pub(super) program_ns: f64,
+    pub(super) send_calls_per_packet: Option<f64>,
 }
 
 impl Measured {
@@ -71,7 +75,7 @@ impl PeerRow {
     /// The heading of a table of rows.
     pub fn heading() -> String {
         format!(
-            "{:<6} {:<10} {:<10} {:>11} {:>10} {:>10} {:>8} {:>8} {:>9} {:>11} {:>13} {:>8} {:>10}",
+            "{:<6} {:<10} {:<10} {:>11} {:>10} {:>10} {:>8} {:>8} {:>9} {:>11} {:>13} {:>8} {:>10} {:>6}",
             "peer",
             "device",
             "polling",
@@ -84,7 +88,8 @@ impl PeerRow {
             "server user",
             "server system",
             "other ns",
-            "program ns"
+            "program ns",
+            "calls"
         )
     }
 
@@ -126,6 +131,7 @@ impl PeerRow {
                 measured.median(|window| per(window, window.cpu.busy - known(window))),
             ),
             program_ns: to_thousandths(measured.program_ns),
+            send_calls_per_packet: measured.send_calls_per_packet.map(to_thousandths),
             stolen: to_thousandths(
                 measured.median(|window| window.cpu.stolen / window.cpu.elapsed),
             ),
@@ -153,7 +159,7 @@ impl fmt::Display for PeerRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<6} {:<10} {:<10} {:>11} {:>10.0} {:>10.0} {:>8} {:>8.2} {:>9.0} {:>11.0} {:>13.0} {:>8.0} {:>10.0}",
+            "{:<6} {:<10} {:<10} {:>11} {:>10.0} {:>10.0} {:>8} {:>8.2} {:>9.0} {:>11.0} {:>13.0} {:>8.0} {:>10.0} {:>6}",
             self.peer,
             self.device,
             self.polling,
@@ -166,7 +172,8 @@ impl fmt::Display for PeerRow {
             self.server_user_ns,
             self.server_system_ns,
             self.other_ns,
-            self.program_ns
+            self.program_ns,
+            self.send_calls_per_packet.map_or_else(|| "-".into(), |calls| format!("{calls:.2}"))
         )
     }
 }

@@ -81,17 +81,24 @@ impl Station {
         }
     }
 
-    /// Ends the server.
+    /// Ends the server, and returns how many system calls a service made for a packet that it sent.
     ///
     /// # Errors
     /// [`LiveError::Rheo`] when an invariant of the service did not hold.
-    pub(super) fn stop(self) -> Result<(), LiveError> {
+    pub(super) fn stop(self) -> Result<Option<f64>, LiveError> {
         drop(self.client);
         match self.server {
-            Server::Epoll(server) => server.stop(),
-            Server::Serve(process) => process.stop().map(drop),
+            Server::Epoll(server) => server.stop().map(|()| None),
+            Server::Serve(process) => process.stop().map(|output| send_calls_per_packet(&output)),
         }
     }
+}
+
+/// What the summary of a service has of its system calls.
+fn send_calls_per_packet(output: &str) -> Option<f64> {
+    let summary: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
+    let count = |name: &str| summary[name].as_f64();
+    Some(count("send_calls")? / count("packets_sent")?.max(1.0))
 }
 
 /// `rheo serve echo`, with one lane.

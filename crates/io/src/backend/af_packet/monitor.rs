@@ -75,6 +75,7 @@ impl DeviceMonitor for PacketMonitor {
             sent_bytes: counters.sent(|lane| &lane.bytes),
             // The kernel copies each.
             copied: counters.sent(|lane| &lane.packets),
+            send_calls: counters.sent(|lane| &lane.calls),
         }
     }
 

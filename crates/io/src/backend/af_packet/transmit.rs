@@ -26,6 +26,8 @@ const MOST_DROPPED: usize = 4;
 pub(super) struct Sent {
     pub(super) packets: Counter,
     pub(super) bytes: Counter,
+    /// System calls.
+    pub(super) calls: Counter,
     /// Packets that are longer than the interface carries.
     pub(super) too_long: Counter,
 }
@@ -73,6 +75,7 @@ impl TxQueue for PacketTx {
         let (mut taken, mut dropped) = (0, 0);
         let mut rest = DropReason::TransmitFull;
         while !burst.is_empty() {
+            self.sent.calls.increment();
             match self.offer(burst) {
                 Ok(0) => break,
                 Ok(count) => {

@@ -34,6 +34,8 @@ pub(super) struct LaneCounters {
     /// Of these, those that the kernel refused to send.
     pub(super) unsent: Counter,
     pub(super) unsent_bytes: Counter,
+    /// System calls that were to send packets.
+    pub(super) send_calls: Counter,
     /// Packets that were copied on their way out.
     pub(super) copied: Counter,
     /// Buffers given to the kernel with packets in them.

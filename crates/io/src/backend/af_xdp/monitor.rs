@@ -64,6 +64,7 @@ impl DeviceMonitor for XdpMonitor {
             sent_bytes: self
                 .sum(|lane| lane.taken_bytes.get().saturating_sub(lane.unsent_bytes.get())),
             copied: self.sum(|lane| lane.copied.get()),
+            send_calls: self.sum(|lane| lane.send_calls.get()),
         }
     }
 

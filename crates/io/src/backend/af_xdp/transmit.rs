@@ -200,6 +200,7 @@ impl TxQueue for XdpTx {
         let counters = &self.attachment.counters.lanes[self.lane];
         counters.unsent.set(unsent.refused);
         counters.unsent_bytes.set(unsent.refused_bytes);
+        counters.send_calls.set(lane.transmit.calls());
         unsent
     }
 

@@ -47,6 +47,8 @@ pub(super) struct TransmitState {
     /// Packets that the kernel took out of the ring and did not send, and their bytes.
     refused: AtomicU64,
     refused_bytes: AtomicU64,
+    /// System calls made to send.
+    calls: AtomicU64,
     /// Nothing more is to be sent.
     ended: AtomicBool,
 }
@@ -94,6 +96,7 @@ impl TransmitState {
             down: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             refused_bytes: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
     }
@@ -120,6 +123,11 @@ impl TransmitState {
             self.refused.fetch_add(packets, Ordering::Relaxed);
             self.refused_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// System calls made to send so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// Whether nothing more is to be sent.
@@ -246,6 +254,7 @@ impl TransmitState {
             if before == 0 {
                 return Ok(());
             }
+            self.calls.fetch_add(1, Ordering::Relaxed);
             match socket.send() {
                 Err(Errno::BUSY)
                     if self.transfer == Transfer::Copy && self.ring.waiting() < before =>

@@ -84,6 +84,7 @@ impl DeviceMonitor for TapMonitor {
             sent_bytes: counters.sent(|lane| &lane.bytes),
             // The kernel copies each.
             copied: counters.sent(|lane| &lane.packets),
+            send_calls: 0,
         }
     }
 

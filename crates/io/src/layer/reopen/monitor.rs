@@ -78,6 +78,7 @@ fn add(sum: &mut DeviceCounters, other: &DeviceCounters) {
     sum.arrived_bytes += other.arrived_bytes;
     sum.no_buffer += other.no_buffer;
     sum.oversize += other.oversize;
+    sum.send_calls += other.send_calls;
     sum.malformed += other.malformed;
     sum.sent += other.sent;
     sum.sent_bytes += other.sent_bytes;
