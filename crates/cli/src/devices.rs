@@ -19,9 +19,6 @@ use crate::doctor;
 use crate::failure::Failure;
 use crate::links::Watched;
 
-/// Packets of full size that a block of a packet socket's ring holds, about.
-pub(crate) const FRAMES_PER_BLOCK: u32 = 64;
-
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {
     pub(crate) lanes: u16,
@@ -213,7 +210,7 @@ impl Opener<'_> {
                     filter: live.filter.clone(),
                     exclusive,
                     fence: live.fence,
-                    blocks: (live.ring / FRAMES_PER_BLOCK).max(2),
+                    ring: live.ring,
                     ..PacketConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };
                 Box::new(move |placement| {

@@ -19,10 +19,8 @@ use rheostat_steer::Steering;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::devices::FRAMES_PER_BLOCK;
-
-/// Bytes of a block of a packet socket's ring.
-const BLOCK: u64 = 128 << 10;
+/// Bytes of a slot of a packet socket's ring.
+const PACKET_SLOT: u64 = 2_048;
 /// Bytes per descriptor and lane of an AF_XDP socket: fill, receive, transmit and completion ring.
 const XDP_DESCRIPTOR: u64 = 48;
 /// Bytes of a descriptor of the simulated NIC.
@@ -346,7 +344,7 @@ fn ring_bytes(device: &DeviceConfig) -> u64 {
         DeviceKind::Pcap(_) => 1_024 * SIM_DESCRIPTOR,
         DeviceKind::Live(live) => match live.access {
             Access::AfXdp { .. } => u64::from(live.ring) * XDP_DESCRIPTOR,
-            Access::AfPacket { .. } => u64::from((live.ring / FRAMES_PER_BLOCK).max(2)) * BLOCK,
+            Access::AfPacket { .. } => u64::from(live.ring) * PACKET_SLOT,
             Access::Tap => 0,
         },
     }

@@ -406,13 +406,33 @@ fn an_interface_may_go_down_and_come_back_or_vanish() {
 }
 
 #[test]
+fn what_counts_as_waiting_can_be_received_at_once() {
+    if !in_own_network(module_path!(), "what_counts_as_waiting_can_be_received_at_once") {
+        return;
+    }
+    let pair = VethPair::new("n");
+    let mut near = open(config(&pair.a, 1));
+    let mut far = open(config(&pair.b, 1));
+    for number in 0..50 {
+        assert_eq!(near.send(&rounds(8, number, 1)), 1);
+        let queue = &far.queues[0].rx;
+        await_condition("the packet does not arrive", || queue.backlog() > 0);
+        // A lane with a backlog does not sleep: it would poll again and again until the packet can be received.
+        assert_eq!(far.poll(|_, _| {}), 1, "packet {number}");
+        assert_eq!(far.queues[0].rx.backlog(), 0);
+    }
+    near.close();
+    far.close();
+}
+
+#[test]
 fn a_full_ring_is_counted() {
     if !in_own_network(module_path!(), "a_full_ring_is_counted") {
         return;
     }
     let pair = VethPair::new("q");
     let mut near = open(config(&pair.a, 1));
-    let mut far = open(PacketConfig { blocks: 1, ..config(&pair.b, 1) });
+    let mut far = open(PacketConfig { ring: 64, ..config(&pair.b, 1) });
     let mut sent = 0;
     while sent < 5_000 {
         sent += near.send(&rounds(8, 0, 32)) as u64;
@@ -465,6 +485,6 @@ fn what_cannot_be_opened_is_named() {
     let missing = error(config("rbpf-missing", 1));
     assert!(matches!(missing, PacketOpenError::NoInterface { .. }), "{missing}");
     assert!(matches!(error(config("lo", 0)), PacketOpenError::NoQueue));
-    let rings = error(PacketConfig { blocks: 0, ..config("lo", 1) });
-    assert!(matches!(rings, PacketOpenError::Ring { blocks: 0, .. }), "{rings}");
+    let rings = error(PacketConfig { ring: 0, ..config("lo", 1) });
+    assert!(matches!(rings, PacketOpenError::Ring { slots: 0, .. }), "{rings}");
 }

@@ -1,7 +1,7 @@
 //! Live interfaces by packet sockets: works on every interface of every kernel that loads programs, and
 //! copies each packet. The fallback where AF_XDP cannot be had.
 //!
-//! Every lane has a socket with a ring (TPACKET_V3). The sockets form a fanout group, in which a program
+//! Every lane has a socket with a ring (TPACKET_V2). The sockets form a fanout group, in which a program
 //! names the socket of each packet by the indirection table ([`crate::backend::bpf`]). The kernel's own
 //! stack sees packets after the sockets; another program there drops those that the sockets took.
 

@@ -22,6 +22,8 @@ pub(super) struct Arrivals {
     pub(super) bytes: Counter,
     pub(super) no_buffer: Counter,
     pub(super) oversize: Counter,
+    /// Frames for whose ends there was no room.
+    pub(super) no_room: Counter,
     pub(super) malformed: Counter,
 }
 
@@ -30,12 +32,21 @@ pub(super) struct Arrivals {
 pub(super) struct Frame<'a> {
     /// From the Ethernet header on.
     pub(super) bytes: &'a [u8],
-    /// Whether the end is missing.
-    pub(super) is_cut_short: bool,
+    /// Why its end is missing, if it is.
+    pub(super) lost: Option<FrameLoss>,
     /// What is left to do with it.
     pub(super) offload: Result<Offload, OffloadError>,
     /// The VLAN tag that was taken out, as it stood there.
     pub(super) tag: Option<[u8; vlan::TAG]>,
+}
+
+/// Why the end of a frame is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameLoss {
+    /// It is longer than any that can be received.
+    TooLong,
+    /// There was no room for all of it.
+    NoRoom,
 }
 
 /// Whether a frame is done with.
@@ -82,9 +93,13 @@ impl Intake {
         pool: &mut PoolCache,
         now: Time,
     ) -> Taken {
-        let Frame { bytes, is_cut_short, offload, tag } = *frame;
-        if is_cut_short {
-            self.count(bytes.len(), Some(|arrivals| &arrivals.oversize));
+        let Frame { bytes, lost, offload, tag } = *frame;
+        if let Some(loss) = lost {
+            let counter: fn(&Arrivals) -> &Counter = match loss {
+                FrameLoss::TooLong => |arrivals| &arrivals.oversize,
+                FrameLoss::NoRoom => |arrivals| &arrivals.no_room,
+            };
+            self.count(bytes.len(), Some(counter));
             return Taken::Whole;
         }
         let mut tagged = std::mem::take(&mut self.tagged);
@@ -217,7 +232,7 @@ mod tests {
         let bytes = segment(40_000);
         let offload = Offload { checksum: Some((34, 16)), segments: Some((Transport::Tcp, 1_000)) };
         let tag = Some([0x81, 0, 0x20, 0x05]);
-        let frame = Frame { bytes: &bytes, is_cut_short: false, offload: Ok(offload), tag };
+        let frame = Frame { bytes: &bytes, lost: None, offload: Ok(offload), tag };
         let mut lens = Vec::new();
         for expected in [Taken::Part, Taken::Whole] {
             let mut burst = Burst::new();
@@ -239,18 +254,14 @@ mod tests {
     fn whatever_is_not_delivered_is_counted_once() {
         let (mut intake, arrivals, mut pool) = intake(1);
         let bytes = segment(100);
-        let plain = Frame {
-            bytes: &bytes,
-            is_cut_short: false,
-            offload: Ok(Offload::default()),
-            tag: None,
-        };
+        let plain = Frame { bytes: &bytes, lost: None, offload: Ok(Offload::default()), tag: None };
         let wrong = Offload { checksum: Some((900, 0)), segments: None };
         let mut burst = Burst::new();
         for frame in [
             plain,
             plain,
-            Frame { is_cut_short: true, ..plain },
+            Frame { lost: Some(FrameLoss::TooLong), ..plain },
+            Frame { lost: Some(FrameLoss::NoRoom), ..plain },
             Frame { offload: Err(OffloadError::Layout), ..plain },
             Frame { offload: Ok(wrong), ..plain },
         ] {
@@ -259,7 +270,8 @@ mod tests {
         assert_eq!(burst.len(), 1);
         let counted =
             [&arrivals.packets, &arrivals.no_buffer, &arrivals.oversize, &arrivals.malformed];
-        assert_eq!(counted.map(Counter::get), [5, 1, 1, 2]);
+        assert_eq!(counted.map(Counter::get), [6, 1, 1, 2]);
+        assert_eq!(arrivals.no_room.get(), 1);
         burst.drain(..).for_each(|packet| pool.free(packet));
     }
 }

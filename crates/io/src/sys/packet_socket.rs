@@ -5,15 +5,17 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::net::{RecvFlags, recv};
+
 /// How a receive ring is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingShape {
-    /// Bytes of a block: a power of two, of pages at least.
-    pub(crate) block_size: u32,
+    /// Bytes of a slot: a power of two.
+    pub(crate) slot: u32,
+    /// Slots of a block: a power of two, so that a block has whole pages.
+    pub(crate) slots_per_block: u32,
     /// Blocks.
     pub(crate) blocks: u32,
-    /// After how many milliseconds a block is handed over that is not full.
-    pub(crate) hand_over_ms: u32,
 }
 
 /// What the kernel has counted since it was last asked.
@@ -39,24 +41,38 @@ impl PacketSocket {
         }
     }
 
-    /// Gets frames through a ring of blocks (TPACKET_V3), each with a virtio header in front that states
-    /// what offloading was left undone.
+    /// Gets frames through a ring of slots (TPACKET_V2), each with a virtio header in front that states
+    /// what offloading was left undone. Frames that are longer than a slot are kept for [`PacketSocket::receive`], too.
     pub(crate) fn set_ring(&self, shape: &RingShape) -> io::Result<()> {
-        let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         self.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
-        // Only their number counts: in blocks, frames lie as close as they fit.
-        let frame = 2_048;
-        let request = libc::tpacket_req3 {
-            tp_block_size: shape.block_size,
+        self.set(libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1_i32)?;
+        let request = libc::tpacket_req {
+            tp_block_size: shape.slot * shape.slots_per_block,
             tp_block_nr: shape.blocks,
-            tp_frame_size: frame,
-            tp_frame_nr: shape.block_size / frame * shape.blocks,
-            tp_retire_blk_tov: shape.hand_over_ms,
-            tp_sizeof_priv: 0,
-            tp_feature_req_word: 0,
+            tp_frame_size: shape.slot,
+            tp_frame_nr: shape.slots_per_block * shape.blocks,
         };
         self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)
+    }
+
+    /// Lets frames that are longer than a slot take so many bytes together, as the kernel counts them. Without CAP_NET_ADMIN, the
+    /// system's bound holds.
+    pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        // The kernel doubles it.
+        let half = i32::try_from(bytes / 2).unwrap_or(i32::MAX / 2);
+        self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half)
+            .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &half))
+    }
+
+    /// Receives the next frame that is longer than its slot, with its virtio header, and returns how long it is; 0 if there is none.
+    /// What does not fit `buffer` is cut off.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> usize {
+        let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+        // An error that waits in the socket comes before frames, once.
+        let received = recv(&self.0, &mut *buffer, flags).or_else(|_| recv(&self.0, buffer, flags));
+        received.map_or(0, |(_, len)| len)
     }
 
     /// Does not get what this machine sends.
@@ -113,8 +129,8 @@ impl PacketSocket {
 
     /// What the kernel has counted since it was last asked.
     pub(crate) fn statistics(&self) -> io::Result<Statistics> {
-        // `struct tpacket_stats_v3`: packets, drops, times the ring was full.
-        let mut counts = [0_u32; 3];
+        // `struct tpacket_stats`: packets, drops.
+        let mut counts = [0_u32; 2];
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts)?;
         Ok(Statistics { dropped: counts[1] })
     }

@@ -31,9 +31,9 @@ pub struct PacketConfig {
     pub exclusive: bool,
     /// How exact a rewrite of the indirection table is.
     pub fence: FenceMode,
-    /// Blocks of 128 KiB in each lane's ring. A block is handed over when it is full, or a millisecond
-    /// after its first packet.
-    pub blocks: u32,
+    /// Frames that each lane's ring holds, rounded up to a multiple of 64. A frame takes 2 KiB there; of a longer one, the rest
+    /// waits in the socket, which holds as many bytes as the ring at least.
+    pub ring: u32,
     /// Where the indirection table leads each bucket at first; in turn around the queues where nothing is
     /// given.
     pub placement: Option<Vec<QueueId>>,
@@ -60,7 +60,7 @@ impl PacketConfig {
             filter: Filter::default(),
             exclusive: true,
             fence: FenceMode::default(),
-            blocks: 32,
+            ring: 2_048,
             placement: None,
             stamps: Arc::default(),
         }

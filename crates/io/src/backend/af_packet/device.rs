@@ -10,7 +10,7 @@ use super::config::PacketConfig;
 use super::monitor::{Counters, PacketMonitor};
 use super::open_error::PacketOpenError;
 use super::receive::PacketRx;
-use super::ring::{BlockRing, RingMemory};
+use super::ring::{RingMemory, SlotRing};
 use super::transmit::PacketTx;
 use crate::backend::bpf::{PacketPrograms, ProgramConfig, ProgramCounters};
 use crate::backend::intake::Intake;
@@ -57,7 +57,7 @@ impl PacketDevice {
         for lane in 0..usize::from(config.queues) {
             let arrivals = counters.arrivals[lane].clone();
             let intake = Intake::new(config.device, Arc::clone(&stamps), arrivals);
-            let ring = BlockRing::new(attachment.rings[lane].clone());
+            let ring = SlotRing::new(attachment.rings[lane].clone());
             let socket = transmitting(attachment.interface_index)?;
             queues.push(QueuePair {
                 rx: Box::new(PacketRx::new(ring, intake, lane, attachment.clone())),
@@ -83,7 +83,7 @@ impl PacketDevice {
 impl Attachment {
     /// Everything in place, and no packet let through yet.
     fn new(config: &PacketConfig) -> Result<Attachment, PacketOpenError> {
-        let PacketConfig { queues, exclusive, blocks, .. } = *config;
+        let PacketConfig { queues, exclusive, ring: slots, .. } = *config;
         if queues == 0 {
             return Err(PacketOpenError::NoQueue);
         }
@@ -115,8 +115,8 @@ impl Attachment {
         let mut group = None;
         for _ in 0..queues {
             let socket = PacketSocket::new().map_err(fails("open packet sockets"))?;
-            let ring = RingMemory::new(&socket, blocks)
-                .map_err(|source| PacketOpenError::Ring { blocks, source })?;
+            let ring = RingMemory::new(&socket, slots)
+                .map_err(|source| PacketOpenError::Ring { slots, source })?;
             // From before it is bound: until the group is complete, every socket would get everything.
             programs.guard(rustix::fd::AsFd::as_fd(&socket))?;
             socket.ignore_outgoing().map_err(fails("ignore outgoing packets"))?;

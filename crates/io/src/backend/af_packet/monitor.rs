@@ -63,9 +63,13 @@ impl DeviceMonitor for PacketMonitor {
             attachment.note_drops();
         }
         let counters = &self.counters;
-        let queue_full = counters.queue_full().clone();
+        let mut queue_full = counters.queue_full().clone();
+        let arrived = counters.arrived(|lane| &lane.packets) + queue_full.iter().sum::<u64>();
+        for (full, lane) in queue_full.iter_mut().zip(&counters.arrivals) {
+            *full += lane.no_room.get();
+        }
         DeviceCounters {
-            arrived: counters.arrived(|lane| &lane.packets) + queue_full.iter().sum::<u64>(),
+            arrived,
             arrived_bytes: counters.arrived(|lane| &lane.bytes),
             queue_full,
             no_buffer: counters.arrived(|lane| &lane.no_buffer),

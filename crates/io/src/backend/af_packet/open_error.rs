@@ -37,10 +37,10 @@ pub enum PacketOpenError {
         index: u32,
     },
     /// A ring of this size cannot be had.
-    #[error("cannot make rings of {blocks} blocks of 128 KiB: choose fewer ({source})")]
+    #[error("cannot make rings of {slots} packets: choose a smaller `ring` ({source})")]
     Ring {
-        /// The blocks asked for.
-        blocks: u32,
+        /// The packets asked for.
+        slots: u32,
         /// What the operating system said.
         source: io::Error,
     },

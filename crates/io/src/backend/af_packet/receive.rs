@@ -7,7 +7,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::device::Attachment;
-use super::ring::BlockRing;
+use super::ring::SlotRing;
 use crate::backend::intake::{Intake, Taken};
 use crate::device::{QueueEnd, RxQueue};
 
@@ -17,7 +17,7 @@ const ERROR_EVERY: u32 = 256;
 
 /// The receive queue of a lane.
 pub(super) struct PacketRx {
-    ring: BlockRing,
+    ring: SlotRing,
     intake: Intake,
     lane: usize,
     idle: u32,
@@ -26,7 +26,7 @@ pub(super) struct PacketRx {
 
 impl PacketRx {
     pub(super) fn new(
-        ring: BlockRing,
+        ring: SlotRing,
         intake: Intake,
         lane: usize,
         attachment: Arc<Attachment>,
@@ -38,8 +38,9 @@ impl PacketRx {
 impl RxQueue for PacketRx {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         let first = burst.len();
+        let socket = &self.attachment.sockets[self.lane];
         while !burst.is_full() {
-            let Some(frame) = self.ring.frame() else { break };
+            let Some(frame) = self.ring.frame(socket) else { break };
             if self.intake.take(&frame, burst, pool, now) == Taken::Whole {
                 self.ring.advance();
             }
@@ -48,7 +49,7 @@ impl RxQueue for PacketRx {
         self.idle = if count > 0 { 0 } else { self.idle.wrapping_add(1) };
         if self.idle % ERROR_EVERY == ERROR_EVERY - 1 {
             // What it states, the monitor finds out by itself.
-            let _ = self.attachment.sockets[self.lane].take_error();
+            let _ = socket.take_error();
         }
         count
     }

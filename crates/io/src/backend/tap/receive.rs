@@ -62,7 +62,7 @@ fn frame(bytes: &[u8]) -> Frame<'_> {
         Some((header, bytes)) => (Offload::parse(header), bytes),
         None => (Err(OffloadError::Layout), bytes),
     };
-    Frame { bytes, is_cut_short: false, offload, tag: None }
+    Frame { bytes, lost: None, offload, tag: None }
 }
 
 impl RxQueue for TapRx {
