@@ -395,7 +395,7 @@ fn sleeps(target: Duration) -> Result<SleepProfile, BenchError> {
         pin_current_thread(core)?;
         let clock = Clock::new();
         let sleeper = Sleeper::new(clock.clone());
-        let profiles = (0..CALIBRATIONS).map(|_| calibrate(&sleeper, &clock, SLEEPS));
+        let profiles = (0..CALIBRATIONS).map(|_| calibrate(&sleeper, &clock, SLEEPS, || {}));
         Ok(profiles.min_by_key(|profile| profile.cpu_of(target)).expect("there is one"))
     };
     std::thread::spawn(measure).join().expect("sleeping does not panic")

@@ -41,6 +41,10 @@ pub trait Device: Send {
         false
     }
 
+    /// Keeps a source that starts with the first poll from starting before [`DeviceMonitor::begin`]: called before the queues are
+    /// polled. By default nothing: what arrives at an interface cannot be kept from it.
+    fn await_begin(&mut self) {}
+
     /// A view of the device that stays valid while its queues run on other threads.
     fn monitor(&self) -> Arc<dyn DeviceMonitor>;
 }
@@ -226,6 +230,9 @@ impl Unsent {
 pub trait DeviceMonitor: Send + Sync {
     /// The counters as last written.
     fn counters(&self) -> DeviceCounters;
+
+    /// All lanes are polled from `now` on: a source that was kept from starting ([`Device::await_begin`]) starts.
+    fn begin(&self, _now: Time) {}
 
     /// Whether the source behind the device has ended for good and every queue is empty.
     fn is_exhausted(&self) -> bool;

@@ -4,11 +4,13 @@
 #[cfg(not(any(loom, shuttle)))]
 mod calibration;
 mod profile;
+mod run_delay;
 #[cfg(not(any(loom, shuttle)))]
 mod sleeper;
 
 #[cfg(not(any(loom, shuttle)))]
 pub use calibration::{ASKED, SAMPLES_AT_START, calibrate};
 pub use profile::{SleepPoint, SleepProfile};
+pub use run_delay::{RunDelay, run_delay};
 #[cfg(not(any(loom, shuttle)))]
 pub use sleeper::{SlackRefused, Sleeper};

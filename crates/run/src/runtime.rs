@@ -42,7 +42,7 @@ use crate::queue_map::QueueMap;
 use crate::service::Service;
 use crate::stages::{StageSwitch, StageTimes};
 use crate::view::{LaneMetrics, RunView, Sample};
-use crate::worker::{Shift, Worker};
+use crate::worker::{Shift, Start, Worker};
 
 /// How lanes are laid over devices and threads.
 pub struct RuntimeConfig {
@@ -260,6 +260,7 @@ impl Runtime {
         service: &mut dyn FnMut(LaneId) -> Box<dyn Service>,
         shards: Vec<Box<Shard>>,
     ) -> Result<Runtime, StartError> {
+        devices.iter_mut().for_each(|device| device.await_begin());
         let (mut lanes, barrier) = build_replaying(&config, &mut devices, service, shards)?;
         let tables = devices.iter().filter_map(|device| device.table()).collect();
         let mut migrator = Migrator::new(&mut lanes, tables);
@@ -322,8 +323,13 @@ impl Runtime {
             shards: config.steering.shards(),
             violations: Vec::new(),
         };
-        for (index, (bound, core)) in bound.into_iter().zip(config.workers).enumerate() {
-            let Some(shift) = config.polling.shift(bound) else { continue };
+        let shifts: Vec<_> = bound.into_iter().map(|bound| config.polling.shift(bound)).collect();
+        let monitors = runtime.view.monitors.clone();
+        let start =
+            Start::new(shifts.iter().flatten().count(), monitors, crew.clone(), clock.clone());
+        for (index, (shift, core)) in shifts.into_iter().zip(config.workers).enumerate() {
+            let Some(shift) = shift else { continue };
+            let ready = Start::worker(&start);
             let worker = Worker {
                 lanes: cells.clone(),
                 board: board.clone(),
@@ -338,7 +344,7 @@ impl Runtime {
                 if let Some(core) = core {
                     pin_current_thread(core)?;
                 }
-                worker.run(shift);
+                worker.run(shift, ready);
                 Ok(())
             };
             match thread.spawn(body) {

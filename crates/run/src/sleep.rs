@@ -1,10 +1,12 @@
 //! Sleeps of workers. Models of the protocols between them run without the operating system, and do not sleep.
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use rheostat_io::sleep::{SAMPLES_AT_START, Sleeper, calibrate};
+pub(crate) use rheostat_io::sleep::{RunDelay, SAMPLES_AT_START, Sleeper, calibrate};
 
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{SAMPLES_AT_START, Sleeper, calibrate};
+#[cfg(any(loom, shuttle))]
+pub(crate) use rheostat_io::sleep::RunDelay;
 
 #[cfg(any(loom, shuttle))]
 mod model {
@@ -31,7 +33,7 @@ mod model {
         pub(crate) fn spin(&self, _: Duration) {}
     }
 
-    pub(crate) fn calibrate(_: &Sleeper, _: &Clock, _: usize) -> SleepProfile {
+    pub(crate) fn calibrate(_: &Sleeper, _: &Clock, _: usize, _: impl FnMut()) -> SleepProfile {
         SleepProfile::exact()
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that runs lanes.
 
 mod sharing;
+mod start;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rheostat_io::Rest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::sharing::SharingWorker;
+pub(crate) use self::start::{Ready, Start};
 use crate::cell::{LaneCell, LaneCells};
 use crate::crew::Crew;
 use crate::lane::Lane;
@@ -54,17 +56,17 @@ type Held<'a> = TryGuard<'a, LaneCell>;
 
 impl Worker {
     /// Polls lanes as the policy states until told to stop.
-    pub(crate) fn run(&self, shift: Shift) {
+    pub(crate) fn run(&self, shift: Shift, ready: Ready) {
         match (shift, self.crew.attendance()) {
-            (Shift::Bound(lanes, policy), _) => self.run_bound(&lanes, policy),
+            (Shift::Bound(lanes, policy), _) => self.run_bound(&lanes, policy, ready),
             (Shift::Shared(settings), Some(attendance)) => {
-                SharingWorker::new(self, attendance, settings).run();
+                SharingWorker::new(self, attendance, settings).run(ready);
             }
             (Shift::Shared(_), None) => unreachable!("a crew that shares lanes has an attendance"),
         }
     }
 
-    fn run_bound(&self, bound: &[LaneId], mut policy: Box<dyn PollPolicy>) {
+    fn run_bound(&self, bound: &[LaneId], mut policy: Box<dyn PollPolicy>, ready: Ready) {
         let take = |lane: &LaneId| self.lanes[lane.index()].try_lock();
         // Another worker has none of them, so the two lists are equally long.
         let mut lanes: Vec<_> = bound.iter().filter_map(take).collect();
@@ -72,6 +74,11 @@ impl Worker {
         let reports = self.reporting >= LoadReporting::Lanes;
         let sleeper = Sleeper::new(self.clock.clone());
         let (mut outcome, mut counts) = (PollOutcome::default(), WorkerPolling::default());
+        // Touches what polling needs, before anything may be lost.
+        for cell in &mut lanes {
+            cell.lane.poll(self.clock.now());
+        }
+        drop(ready);
         let mut now = self.clock.now();
         // Relaxed: the flag publishes nothing; the lanes go back through their cells.
         while !self.stop.load(Ordering::Relaxed) {

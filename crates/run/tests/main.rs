@@ -7,3 +7,4 @@ mod metronome;
 mod moving;
 mod reporting;
 mod sleeping;
+mod starting;

@@ -80,7 +80,7 @@ impl Measurement {
         // On a thread of its own: the caller keeps its timer slack.
         let thread = thread::Builder::new().name("calibration".into()).spawn(|| {
             let clock = Clock::new();
-            calibrate(&Sleeper::new(clock.clone()), &clock, SLEEPS)
+            calibrate(&Sleeper::new(clock.clone()), &clock, SLEEPS, || {})
         })?;
         Ok(thread.join().expect("a calibration does not panic"))
     }

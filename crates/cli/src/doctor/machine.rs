@@ -71,7 +71,7 @@ fn measure(priority: Option<Priority>) -> Option<(SleepProfile, Result<(), Slack
     let thread = std::thread::spawn(move || {
         let _raised = priority.map(RaisedPriority::new).transpose().ok()?;
         let sleeper = Sleeper::new(clock.clone());
-        Some((calibrate(&sleeper, &clock, SAMPLES), sleeper.slack()))
+        Some((calibrate(&sleeper, &clock, SAMPLES, || {}), sleeper.slack()))
     });
     thread.join().ok()?
 }

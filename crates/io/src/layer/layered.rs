@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, Time};
 use rheostat_steer::IndirectionTable;
 
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, SourceWork};
@@ -83,6 +83,10 @@ impl Device for LayeredDevice {
         self.inner.replay_by(barrier);
     }
 
+    fn await_begin(&mut self) {
+        self.inner.await_begin();
+    }
+
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }
@@ -91,6 +95,10 @@ impl Device for LayeredDevice {
 impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
     fn counters(&self) -> DeviceCounters {
         self.books.counters(self.inner.counters())
+    }
+
+    fn begin(&self, now: Time) {
+        self.inner.begin(now);
     }
 
     fn is_exhausted(&self) -> bool {

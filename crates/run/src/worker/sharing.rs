@@ -17,12 +17,12 @@ use rheostat_io::Rest;
 use rheostat_io::sleep::{SleepPoint, SleepProfile};
 use rheostat_packet::BURST;
 
-use super::{NAP, Worker, block};
+use super::{NAP, Ready, Worker, block};
 use crate::cell::LaneCell;
 use crate::load::LoadReporting;
 use crate::poll::metronome::{Binding, Goal, Metronome, MetronomeSettings, Mode, Nap, Visit};
 use crate::polling::{IsOther, PollingBoard, WorkerPolling};
-use crate::sleep::{SAMPLES_AT_START, Sleeper, calibrate};
+use crate::sleep::{RunDelay, SAMPLES_AT_START, Sleeper, calibrate};
 
 /// Packets of one visit at most. A lane that has more is given back for a moment, so that its load is measured and the
 /// worker sees what else there is to do.
@@ -39,6 +39,12 @@ const SEED: u64 = 0x6d65_7472_6f6e_6f6d;
 
 /// Pieces of the calibration: lanes are polled about once in a millisecond meanwhile.
 const PIECES: usize = 20;
+
+/// A sleep that is late by more than this, or a visit that takes longer, may have waited for a core. Finding out costs a system call,
+/// a small part of this.
+const LATE: Duration = Duration::from_micros(50);
+/// How long waits for a core are added up for the warning about them.
+const DELAY_WINDOW: Duration = Duration::from_secs(1);
 
 /// How long the calibration takes at most, but for its first piece: beside other programs each sleep may take milliseconds.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -69,6 +75,13 @@ pub(super) struct SharingWorker<'a> {
     active: usize,
     /// Whether a lane was won since the last sleep.
     won: bool,
+    /// How long the worker has waited for a core; read where a sleep or a visit took long.
+    run_delay: RunDelay,
+    /// How long it did behind the last sleep.
+    waited: Duration,
+    /// The same of sleeps and visits since a moment, for the warning.
+    delayed: Duration,
+    delayed_since: Time,
     /// The next timer of the lanes visited since the last sleep.
     deadline: Time,
     /// When lanes without shards were last visited.
@@ -97,6 +110,10 @@ impl<'a> SharingWorker<'a> {
             generation: 0,
             active: 0,
             won: false,
+            run_delay: RunDelay::of_this_thread(),
+            waited: Duration::ZERO,
+            delayed: Duration::ZERO,
+            delayed_since: worker.clock.now(),
             deadline: Time::NEVER,
             patrolled: Time::ZERO,
             blocks: 0,
@@ -114,21 +131,16 @@ impl<'a> SharingWorker<'a> {
     /// Finds out how long sleeps of this thread take: some 30 ms where nothing disturbs, in pieces, between which its lanes
     /// are polled.
     fn calibrate(&mut self) {
-        let (lanes, workers) = (self.worker.lanes.len(), self.worker.crew.len());
         let mut points: Vec<SleepPoint> = Vec::new();
         let end = self.worker.clock.now() + CALIBRATION;
         for _ in 0..PIECES {
-            let piece = calibrate(&self.sleeper, &self.worker.clock, SAMPLES_AT_START / PIECES);
+            let (sleeper, clock) = (Sleeper::new(self.worker.clock.clone()), &self.worker.clock);
+            let samples = SAMPLES_AT_START / PIECES;
+            let piece = calibrate(&sleeper, clock, samples, || self.drain_own());
             points = match points.is_empty() {
                 true => piece.points().to_vec(),
                 false => points.iter().zip(piece.points()).filter_map(joined).collect(),
             };
-            for lane in (0..lanes).filter(|lane| lane % workers == self.worker.index) {
-                if let Some(mut cell) = self.worker.lanes[lane].try_lock() {
-                    let start = self.worker.clock.now();
-                    self.drain(&mut cell, start, MOST);
-                }
-            }
             if self.stops() || self.worker.clock.now() > end {
                 break;
             }
@@ -136,6 +148,17 @@ impl<'a> SharingWorker<'a> {
         self.profile = Arc::new(SleepProfile::new(points));
         self.metronome = SharingWorker::metronome(self.worker, self.settings, self.profile.clone());
         self.warn();
+    }
+
+    /// Polls the lanes that are this worker's at the start.
+    fn drain_own(&mut self) {
+        let (lanes, workers) = (self.worker.lanes.len(), self.worker.crew.len());
+        for lane in (0..lanes).filter(|lane| lane % workers == self.worker.index) {
+            if let Some(mut cell) = self.worker.lanes[lane].try_lock() {
+                let start = self.worker.clock.now();
+                self.drain(&mut cell, start, MOST);
+            }
+        }
     }
 
     /// Reports what keeps vacations from being as long as they are meant to be.
@@ -154,9 +177,10 @@ impl<'a> SharingWorker<'a> {
     }
 
     /// Works until the stop flag is set.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self, ready: Ready) {
         self.calibrate();
         self.regroup();
+        drop(ready);
         let mut turns = 0;
         while !self.stops() {
             if self.board.generation() != self.generation {
@@ -228,12 +252,16 @@ impl<'a> SharingWorker<'a> {
         let budget = self.metronome.budget().unwrap_or(MOST).min(MOST);
         let (packets, drained, now) = self.drain(cell, start, budget);
         let crew = (self.worker.crew.len(), self.active.max(1));
+        let interrupted = self.delay_within(now.since(start));
         let shared = cell.shared(&self.settings, crew, &self.profile, start);
         let (policy, vacation) = (&mut shared.policy, start.since(shared.released));
         // Of a lane that was given back with packets in it, it was no vacation.
         let is_timed = policy.mode() == Mode::Metronome && shared.is_vacation;
         let busy = now.since(start);
-        let visit = Visit { now, vacation, busy, packets: packets as u64, drained };
+        // Of a lane that was given back since the sleep, the wait is not in the vacation.
+        let waited = Some(self.waited).filter(|waited| *waited <= vacation).unwrap_or_default();
+        let packets = packets as u64;
+        let visit = Visit { now, vacation, waited, busy, interrupted, packets, drained };
         let home_age = self.metronome.patrol().map(|home| now.since(self.board.visited(home)));
         let nap = self.metronome.won(policy, visit, home_age);
         let holder = shared.holder.replace(self.worker.index);
@@ -337,9 +365,10 @@ impl<'a> SharingWorker<'a> {
         self.settle(won);
         self.report();
         let deadline = std::mem::replace(&mut self.deadline, Time::NEVER);
+        self.waited = Duration::ZERO;
         match nap {
             Nap::Now => {}
-            Nap::Spin(time) => self.sleeper.spin(time),
+            Nap::Spin(time) => self.pass(time, Sleeper::spin),
             // A lane that is lost while all are idle is watched by a worker that blocks.
             Nap::Idle(_) | Nap::Sleep(_)
                 if (!won || matches!(nap, Nap::Idle(_))) && self.is_idle() =>
@@ -349,9 +378,46 @@ impl<'a> SharingWorker<'a> {
             Nap::Idle(ask) | Nap::Sleep(ask) => {
                 let now = self.worker.clock.now();
                 let due = if deadline > now { deadline.since(now) } else { ask };
-                self.sleeper.sleep(ask.min(due));
+                self.pass(ask.min(due), Sleeper::sleep);
             }
         }
+        self.warn_of_delay();
+    }
+
+    /// Lets time pass until the next try, and notes how long the worker then waited for a core.
+    fn pass(&mut self, time: Duration, how: fn(&Sleeper, Duration)) {
+        let end = self.worker.clock.now() + time;
+        how(&self.sleeper, time);
+        let late = self.worker.clock.now().since(end);
+        self.waited = self.delay_within(late);
+    }
+
+    /// How long the worker waited for a core in the last `time`, which ends now.
+    fn delay_within(&mut self, time: Duration) -> Duration {
+        if time <= LATE {
+            return Duration::ZERO;
+        }
+        let delay = self.run_delay.take().min(time);
+        self.delayed += delay;
+        delay
+    }
+
+    /// Reports that packets wait for other threads on the worker's core.
+    fn warn_of_delay(&mut self) {
+        let now = self.worker.clock.now();
+        let time = now.since(self.delayed_since);
+        if time < DELAY_WINDOW {
+            return;
+        }
+        if self.delayed > time / 20 {
+            self.board.warn(
+                "workers wait for their cores more than 5 % of the time, since other threads run there; packets wait as long \
+                 beside the target, which shorter sleeps would not change: set `[workers] priority = \"fifo:10\"`, or keep \
+                 other programs off these cores"
+                    .to_owned(),
+            );
+        }
+        (self.delayed, self.delayed_since) = (Duration::ZERO, now);
     }
 
     /// Whether all lanes that this worker may run wait for an interrupt.

@@ -88,6 +88,7 @@ impl<'a> EventLoop<'a> {
                         busy: Duration::from_nanos(now - start),
                         packets,
                         drained,
+                        ..Visit::default()
                     };
                     self.on_leave(worker, lane, visit);
                 }

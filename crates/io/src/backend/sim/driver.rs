@@ -25,11 +25,31 @@ pub(super) struct Drive {
     /// Set (Release) under the lock, after the last packet was enqueued; read (Acquire) by monitors,
     /// which then look at the queues.
     ended: AtomicBool,
+    /// Whether nothing arrives yet. Relaxed: the NIC's lock orders what follows.
+    awaits_begin: AtomicBool,
 }
 
 impl Drive {
     pub(super) fn new(nic: Nic) -> Drive {
-        Drive { nic: Mutex::new(nic), ended: AtomicBool::new(false) }
+        Drive {
+            nic: Mutex::new(nic),
+            ended: AtomicBool::new(false),
+            awaits_begin: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets nothing arrive before [`Drive::begin`].
+    pub(super) fn await_begin(&self) {
+        self.awaits_begin.store(true, Ordering::Relaxed);
+    }
+
+    /// Packets arrive from now on.
+    pub(super) fn begin(&self) {
+        self.awaits_begin.store(false, Ordering::Relaxed);
+    }
+
+    fn has_begun(&self) -> bool {
+        !self.awaits_begin.load(Ordering::Relaxed)
     }
 
     /// One turn of the pumped driver. Nothing happens while another lane has its turn.
@@ -39,7 +59,9 @@ impl Drive {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        self.turn(nic, |nic| nic.deliver(now, TURN, pool));
+        if self.has_begun() {
+            self.turn(nic, |nic| nic.deliver(now, TURN, pool));
+        }
     }
 
     /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Returns whether lanes are
@@ -130,6 +152,10 @@ impl DriverThread {
             // Relaxed: the flag publishes nothing. After the source has ended the thread goes on
             // acknowledging rewritten tables.
             while !seen.load(Ordering::Relaxed) {
+                if !drive.has_begun() {
+                    thread::sleep(SHORTEST_SLEEP);
+                    continue;
+                }
                 let now = clock.now();
                 let (delivered, next) = drive.turn(drive.lock(), |nic| {
                     (nic.deliver(now, TURN, &mut pool), nic.next_due(now))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rheostat_base::Time;
 use rheostat_packet::Mbuf;
 
 use super::counters::{Arrivals, Sent};
@@ -61,6 +62,13 @@ impl DeviceMonitor for SimMonitor {
             }
         }
         counters
+    }
+
+    fn begin(&self, now: Time) {
+        match &self.engine {
+            Engine::Driven { drive, .. } => drive.begin(),
+            Engine::Pumped(pump) => pump.begin(now),
+        }
     }
 
     fn is_exhausted(&self) -> bool {

@@ -373,6 +373,15 @@ impl Device for SimNic {
         let _ = self.barrier.set(Replaying { barrier, reader });
     }
 
+    fn await_begin(&mut self) {
+        match &self.monitor.engine {
+            // Lanes take what they can when they can: nothing is lost before they do.
+            Engine::Driven { .. } if self.lossless => {}
+            Engine::Driven { drive, .. } => drive.await_begin(),
+            Engine::Pumped(pump) => pump.await_begin(),
+        }
+    }
+
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }

@@ -20,7 +20,14 @@ fn lane(settings: &MetronomeSettings) -> LanePolicy {
 
 fn visit(now: u64, vacation: u64, busy: u64, packets: u64) -> Visit {
     let now = Time::ZERO + US(now);
-    Visit { now, vacation: US(vacation), busy: US(busy), packets, drained: true }
+    Visit {
+        now,
+        vacation: US(vacation),
+        busy: US(busy),
+        packets,
+        drained: true,
+        ..Visit::default()
+    }
 }
 
 #[test]
@@ -243,6 +250,7 @@ fn simulate(
                     busy: Duration::from_nanos(now - start),
                     packets: u64::from(rhos[lane] > 0.0),
                     drained: true,
+                    ..Visit::default()
                 };
                 let home = metronome.patrol();
                 let home_age = home.map(|home| Duration::from_nanos(now - released[home]));
@@ -333,7 +341,7 @@ fn a_suspended_machine_and_a_clock_that_steps_back_leave_sleeps_as_they_were() {
         let mut last = Duration::ZERO;
         while *now < end {
             *now += US(1);
-            let visit = Visit { now: *now, vacation, busy: US(1), packets: 1, drained: true };
+            let visit = Visit { now: *now, vacation, busy: US(1), ..visit(0, 0, 0, 1) };
             vacation = match metronome.won(&mut policy, visit, None) {
                 // Also the first sleep after the jump: it was measured, and is not to be made up for.
                 Nap::Sleep(ask) => {

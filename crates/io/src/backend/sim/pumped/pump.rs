@@ -37,6 +37,8 @@ pub(in crate::backend::sim) struct Pump {
     clock: Option<Arc<dyn ClockSource>>,
     /// When the source started, on the clock of the run; the first lane to poll starts it.
     origin: AtomicU64,
+    /// Whether it may not start yet.
+    awaits_begin: AtomicBool,
     /// Whether packets are stamped with the time at which they are due.
     stamps_arrivals: bool,
     /// The latest poll of all, where there is no clock.
@@ -142,6 +144,7 @@ impl Pump {
             drawn_before: None,
             clock,
             origin: AtomicU64::new(origin),
+            awaits_begin: AtomicBool::new(false),
             stamps_arrivals: matches!(config.pacing, Pacing::OpenLoop { .. }),
             latest: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
@@ -343,10 +346,21 @@ impl Pump {
         self.cpu.store(cpu.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// The start of the source: `now`, unless it has started.
+    /// Keeps the source from starting before [`Pump::begin`], if it has not started.
+    pub(in crate::backend::sim) fn await_begin(&self) {
+        self.awaits_begin.store(true, Ordering::Relaxed);
+    }
+
+    /// The source starts at `now`, unless it has started.
+    pub(in crate::backend::sim) fn begin(&self, now: Time) {
+        self.awaits_begin.store(false, Ordering::Relaxed);
+        self.start(now.as_nanos());
+    }
+
+    /// The start of the source: `now`, unless it has started; the end of time while it may not start.
     fn start(&self, now: u64) -> u64 {
         let origin = self.origin.load(Ordering::Relaxed);
-        if origin != NOT_STARTED {
+        if origin != NOT_STARTED || self.awaits_begin.load(Ordering::Relaxed) {
             return origin;
         }
         // Relaxed: a figure that orders nothing.
