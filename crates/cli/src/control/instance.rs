@@ -211,7 +211,7 @@ impl Instance {
             }
             entries.shuffle(&mut rng);
             self.rewrite(device, &entries, peer)?;
-            thread::sleep(pause);
+            peer.pause(pause);
         }
         Ok(shuffle.times)
     }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_observe::control::{self, LONGEST_REQUEST, Reply};
@@ -102,6 +103,18 @@ impl Peer {
             && stream[0].revents().intersects(gone)
     }
 
+    /// Sleeps for `time`. Returns early, within a tenth of a second, when the run ends or the client has gone.
+    pub(super) fn pause(&self, time: Duration) {
+        let start = Instant::now();
+        while !self.run_is_over() && !self.has_gone() {
+            let left = time.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(GLANCE));
+        }
+    }
+
     /// Whether the run has ended.
     pub(crate) fn run_is_over(&self) -> bool {
         // Relaxed: the flag publishes nothing.
@@ -112,4 +125,39 @@ impl Peer {
 fn is_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Timed: threads, sleep, sockets.
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn peer() -> (Peer, UnixStream, Arc<AtomicBool>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        (Peer::new(near, over.clone()).unwrap(), far, over)
+    }
+
+    #[test]
+    fn a_pause_ends_with_the_run_and_when_the_client_goes() {
+        let (peer, _client, over) = peer();
+        let paused = thread::spawn(move || peer.pause(HOUR));
+        over.store(true, Ordering::Relaxed);
+        paused.join().unwrap();
+        let (peer, client, _over) = self::peer();
+        let paused = thread::spawn(move || peer.pause(HOUR));
+        drop(client);
+        paused.join().unwrap();
+    }
+
+    #[test]
+    fn a_pause_lasts_as_long_as_requested() {
+        let (peer, _client, _over) = peer();
+        let start = Instant::now();
+        peer.pause(Duration::from_millis(150));
+        assert!(start.elapsed() >= Duration::from_millis(150));
+    }
 }
