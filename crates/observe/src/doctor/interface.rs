@@ -148,13 +148,10 @@ fn peer(machine: &dyn Machine, name: &str) -> Option<String> {
 }
 
 /// The offloads by which packets of TCP are lost: joined ones, and of a veth pair those of the other end, where
-/// the packets come from. Where that is in another namespace, it is taken to be as this end is.
+/// the packets come from. Offloads of an end in another namespace cannot be read, which the finding states.
 pub(super) fn offloads(machine: &dyn Machine, name: &str, facts: &InterfaceFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let Some(on) = &facts.offloads else { return findings };
-    let has =
-        |on: &[String], names: &[&str]| names.iter().any(|name| on.iter().any(|on| on == name));
-    if has(on, &JOINING) {
+    if facts.offloads.as_ref().is_some_and(|on| has_any(on, &JOINING)) {
         findings.push(
             Finding::error(
                 "joined packets",
@@ -165,26 +162,37 @@ pub(super) fn offloads(machine: &dyn Machine, name: &str, facts: &InterfaceFacts
             .fixed_by(format!("ethtool -K {name} lro off rx-gro-hw off")),
         );
     }
-    if facts.driver.as_deref() != Some("veth") {
-        return findings;
-    }
-    let peer = peer(machine, name);
-    let theirs = peer.as_ref().and_then(|peer| machine.interface(peer).offloads);
-    let theirs = theirs.as_ref().unwrap_or(on);
-    if has(theirs, &CHECKSUMS) || has(theirs, &SEGMENTS) {
-        let (peer, remark) = match &peer {
-            Some(peer) => (peer.as_str(), String::new()),
-            None => ("PEER", format!("  # the other end of {name}")),
-        };
-        findings.push(
-            Finding::warning(
-                "offloads of a veth",
-                "checksums and segments are left to the other end",
-                "packets that a local TCP sends into the pair come without checksums and up to 64 KiB long: \
-                 switch that off on the peer, where the sender is (or attach an XDP program there)",
-            )
-            .fixed_by(format!("ethtool -K {peer} tx off tso off gso off{remark}")),
-        );
+    if facts.driver.as_deref() == Some("veth") {
+        findings.extend(peer_offloads(machine, name));
     }
     findings
+}
+
+/// The offloads of the other end of a veth pair, as far as they can be read.
+fn peer_offloads(machine: &dyn Machine, name: &str) -> Option<Finding> {
+    const CHECK: &str = "offloads of a veth";
+    let Some(peer) = peer(machine, name) else {
+        let found = "its peer is in another namespace, and its offloads were not read";
+        let means =
+            "while they are on, packets of a TCP at the peer come without checksums, or too long";
+        let fix = "ethtool -K PEER tx off tso off gso off  # at the peer";
+        return Some(Finding::warning(CHECK, found, means).fixed_by(fix));
+    };
+    let on = machine.interface(&peer).offloads?;
+    let (left, means) = match (has_any(&on, &CHECKSUMS), has_any(&on, &SEGMENTS)) {
+        (false, false) => return None,
+        (true, false) => ("checksums", "packets of a TCP at the peer come without checksums"),
+        (false, true) => ("segmentation", "packets of a TCP at the peer come longer than the MTU"),
+        (true, true) => (
+            "checksums and segmentation",
+            "packets of a TCP at the peer come without checksums, and longer than the MTU",
+        ),
+    };
+    let found = format!("its peer `{peer}` leaves {left} to it");
+    let fix = format!("ethtool -K {peer} tx off tso off gso off");
+    Some(Finding::warning(CHECK, found, means).fixed_by(fix))
+}
+
+fn has_any(on: &[String], names: &[&str]) -> bool {
+    names.iter().any(|name| on.iter().any(|on| on == name))
 }

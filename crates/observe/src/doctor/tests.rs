@@ -305,13 +305,38 @@ fn the_offloads_of_the_far_end_of_a_pair_count() {
             .with("/sys/class/net/vb/iflink", "4")
     };
     assert_eq!(lossy_offloads(&pair(on(), Some(vec![])), "va"), []);
-    let found = lossy_offloads(&pair(Some(vec![]), on()), "va");
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].fix.as_deref(), Some("ethtool -K vb tx off tso off gso off"));
-    // The other end is in another namespace: it is taken to be as this one is.
-    let far = pair(on(), None).with("/sys/class/net/va/iflink", "9");
-    let found = lossy_offloads(&far, "va");
-    assert!(found[0].fix.as_deref().is_some_and(|fix| fix.contains("PEER")), "{found:?}");
+    let of_far = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let found = lossy_offloads(&pair(Some(vec![]), Some(names)), "va");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].fix.as_deref(), Some("ethtool -K vb tx off tso off gso off"));
+        found[0].found.clone()
+    };
+    let (checksums, segments) = ("tx-checksum-ip-generic", "tx-tcp-segmentation");
+    assert_eq!(of_far(&[checksums]), "its peer `vb` leaves checksums to it");
+    assert_eq!(of_far(&[segments]), "its peer `vb` leaves segmentation to it");
+    let both = "its peer `vb` leaves checksums and segmentation to it";
+    assert_eq!(of_far(&[checksums, segments]), both);
+}
+
+#[test]
+fn offloads_of_a_peer_in_another_namespace_are_not_stated() {
+    let near = |offloads| InterfaceFacts {
+        driver: Some("veth".into()),
+        offloads: Some(offloads),
+        ..InterfaceFacts::default()
+    };
+    // The near end's offloads say nothing about those of the far one.
+    for offloads in [vec![], vec!["tx-checksum-ip-generic".to_owned()]] {
+        let machine = MadeUp::default()
+            .and("va", near(offloads))
+            .with("/sys/class/net/va/ifindex", "4")
+            .with("/sys/class/net/va/iflink", "9");
+        let found = lossy_offloads(&machine, "va");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].found.ends_with("were not read"), "{found:?}");
+        assert!(found[0].fix.as_deref().is_some_and(|fix| fix.contains("PEER")), "{found:?}");
+    }
 }
 
 /// Sleeps that take `late` microseconds more than asked, one of 500 of them `tail` microseconds.
