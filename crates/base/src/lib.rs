@@ -13,6 +13,7 @@ pub mod histogram;
 pub mod id;
 pub mod netlink;
 pub mod placement;
+pub mod printable;
 #[cfg(not(loom))]
 pub mod privileges;
 pub mod simd;

@@ -68,7 +68,7 @@ impl Assembly {
         let plan = memory_plan(&config, chain, &steering, lanes);
         plan.check(&limits)?;
         if let Some(warning) = plan.warning(&limits) {
-            eprintln!("warning: {warning}");
+            err!("warning: {warning}");
         }
         let pool = Mempool::new(&pool)?;
         let clock = Clock::new();

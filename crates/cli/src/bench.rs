@@ -200,7 +200,7 @@ fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
         Comparison { a: args.a.clone(), b: args.b.clone(), rounds: args.rounds.into() };
     let ratios = comparison.run(|round, command| {
         if io::stderr().is_terminal() {
-            eprintln!("round {} of {}: {command}", round + 1, args.rounds);
+            err!("round {} of {}: {command}", round + 1, args.rounds);
         }
     })?;
     if !args.json {

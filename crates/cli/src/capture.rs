@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         // The packets before are in the file, and are reported.
         Err(Failure::Io(source)) => {
             let file = args.output.clone();
-            eprintln!("{}", Failure::CutCapture { file, packets: written, source });
+            err!("{}", Failure::CutCapture { file, packets: written, source });
             Ok(ExitCode::FAILURE)
         }
         outcome => outcome,

@@ -4,7 +4,6 @@ mod diagnostics;
 mod placing;
 mod port_rate;
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +16,7 @@ use crate::devices;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
 use crate::memory::{MemoryLimits, MemoryPlan};
+use crate::out;
 use crate::run::OverrideArgs;
 use crate::serve;
 use placing::Placing;
@@ -70,7 +70,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
     let (config, warnings) =
         Config::load_for(&args.config, &args.overrides.to_overrides(), machine)?;
     if !warnings.is_empty() && !args.json {
-        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+        out::report(&warnings);
     }
     devices::check_distinct(&config.devices)?;
     let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
@@ -121,11 +121,11 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
         }
     } else {
         for placing in placing.iter().filter(|placing| !placing.is_feasible()) {
-            eprintln!("{placing}");
+            err!("{placing}");
         }
     }
     if let Some(warning) = memory.and_then(|memory| memory.warning(&limits)) {
-        eprintln!("warning: {warning}");
+        err!("warning: {warning}");
     }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,6 @@
 //! Why a command could not do what it was asked.
 
-use std::io::{self, IsTerminal};
+use std::io;
 
 use rheostat_base::core_set::CoreError;
 use rheostat_base::privileges::PrivilegeError;
@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use crate::control::{ClientError, SocketError};
 use crate::identity::UnknownName;
+use crate::out;
 
 /// Why a command failed; its text is for people.
 #[derive(Debug, Error)]
@@ -218,9 +219,19 @@ pub(crate) enum Failure {
     Page { file: std::path::PathBuf, source: io::Error },
 }
 
+impl Failure {
+    /// Prints it on standard error: mistakes of a configuration in colours, if that is a terminal.
+    pub(crate) fn print(&self) {
+        match self {
+            Failure::Config(LoadError::Wrong(report)) => out::report(report),
+            failure => err!("{failure}"),
+        }
+    }
+}
+
 fn render(error: &LoadError) -> String {
     match error {
-        LoadError::Wrong(report) => report.render(io::stderr().is_terminal()),
+        LoadError::Wrong(report) => report.render(false),
         LoadError::Read { .. } => format!("error: {error}"),
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // What is missing in a capture does not cost the description.
     let written = captures.close();
     for warning in warnings() {
-        eprintln!("warning: {warning}");
+        err!("warning: {warning}");
     }
     let summary = statistics.map(|statistics| statistics.summary());
     if let (Some(file), Some(summary)) = (&args.plot, &summary) {
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match written {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
-            eprintln!("error: {error}");
+            err!("error: {error}");
             Ok(ExitCode::FAILURE)
         }
     }

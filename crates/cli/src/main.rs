@@ -1,4 +1,5 @@
 //! The command `rheo`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
 mod out;
@@ -122,7 +123,11 @@ fn main() -> ExitCode {
     // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let outcome = match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(Cli { command }) => command,
+        Err(error) => return out::usage(&error),
+    };
+    let outcome = match command {
         Command::Run(args) => run::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Load(args) => load::run(&args),
@@ -144,7 +149,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
     };
     outcome.unwrap_or_else(|failure| {
-        err!("{failure}");
+        failure.print();
         ExitCode::from(2)
     })
 }

@@ -1,6 +1,5 @@
 //! `rheo nat-host`: whose external endpoint it is, where that follows from the configuration.
 
-use std::io::{self, IsTerminal};
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use rheostat_nf::function::nat::Pool;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::out;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,7 +40,7 @@ struct Found {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (config, warnings) = Config::load(&args.config, &Overrides::default())?;
     if !warnings.is_empty() {
-        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+        out::report(&warnings);
     }
     let nat = config.chain.iter().find_map(|function| match function {
         FunctionConfig::Nat(nat) if nat.nat.deterministic => Some(&nat.nat),

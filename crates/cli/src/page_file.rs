@@ -25,7 +25,7 @@ impl PageFile<'_> {
         self.file
             .write_all(text.as_bytes())
             .map_err(|source| ReportError::Io { path: self.path.to_owned(), source })?;
-        eprintln!("charts in {}", self.path.display());
+        err!("charts in {}", self.path.display());
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! `rheo profile`: what keeps a chain from scaling, and what to do about it.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use rheostat_observe::profile::{Observed, ScalingProfile};
 use crate::control::Target;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
+use crate::out;
 use crate::run::{self, Finished, OverrideArgs, Quiet};
 
 /// How long a chain is profiled that would run without end.
@@ -88,7 +88,7 @@ fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Fail
         (config, warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
     }
     if !warnings.is_empty() {
-        eprint!("{}", warnings.render(io::stderr().is_terminal()));
+        out::report(&warnings);
     }
     config.run.duration.get_or_insert(LONG_ENOUGH);
     Ok(config)

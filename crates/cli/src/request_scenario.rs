@@ -128,7 +128,7 @@ impl Kept<'_> {
         }
         self.recorded?;
         if let Some(recorder) = &self.recorder {
-            eprintln!("{} rows kept in {}", self.rows.len(), recorder.path().display());
+            err!("{} rows kept in {}", self.rows.len(), recorder.path().display());
         }
         Ok(())
     }

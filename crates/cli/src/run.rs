@@ -30,6 +30,7 @@ use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
+use crate::out;
 use crate::serve;
 
 /// How often the end of a run is looked for.
@@ -132,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         config.observe.control = Some(path.clone());
     }
     if !warnings.is_empty() {
-        err!("{}", warnings.render(io::stderr().is_terminal()).trim_end());
+        out::report(&warnings);
     }
     if config.serve.is_some() {
         let report = serve::Report { json: args.json, times: false };

@@ -117,7 +117,7 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
     }
     let noisy = !args.quiet_machine && costs.was_left_alone();
     if !args.quiet_machine && !noisy {
-        eprintln!("{file}: measured while something else ran on the machine; lanes do not pause");
+        err!("{file}: measured while something else ran on the machine; lanes do not pause");
     }
     let simulator = Simulator {
         scenario: &scenario,
@@ -157,7 +157,7 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
         page.write(&report::page(&[results], &[], &[]))?;
     }
     if let Some(recorder) = &recorder {
-        eprintln!("{} runs kept in {}", runs.len(), recorder.path().display());
+        err!("{} runs kept in {}", runs.len(), recorder.path().display());
     }
     let is_sound = |row: &Row| (row.lost, row.duplicated) == (0, 0);
     Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })

@@ -30,4 +30,5 @@ mod request_scenario;
 mod seed;
 mod sim_queues;
 mod sim_sched;
+mod terminal;
 mod vacation;

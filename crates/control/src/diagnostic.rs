@@ -9,6 +9,7 @@ use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, Severity,
     SourceCode,
 };
+use rheostat_base::printable::{masked, printable, printable_lines};
 
 /// One thing wrong with a configuration, or questionable about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,13 +162,35 @@ impl Report {
         let theme = if colours { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
         let mut text = String::new();
-        match handler.render_report(&mut text, self) {
+        let shown = self.printable();
+        match handler.render_report(&mut text, &shown) {
             Ok(()) => text,
             // The drawing failed; the words are what matters.
-            Err(fmt::Error) => self.findings.iter().fold(format!("{self}\n"), |text, finding| {
+            Err(fmt::Error) => shown.findings.iter().fold(format!("{shown}\n"), |text, finding| {
                 let help = finding.help.as_deref().unwrap_or_default();
                 format!("{text}{}: {}\n{help}\n", finding.key, finding.message)
             }),
+        }
+    }
+}
+
+impl Report {
+    /// The same without control characters, which a file, and the values it holds, may have.
+    fn printable(&self) -> Report {
+        let finding = |finding: &Finding| Finding {
+            message: printable(&finding.message).into_owned(),
+            help: finding.help.as_deref().map(|help| printable_lines(help).into_owned()),
+            labels: finding
+                .labels
+                .iter()
+                .map(|(place, label)| (place.clone(), printable(label).into_owned()))
+                .collect(),
+            ..finding.clone()
+        };
+        let name = printable(self.source.name()).into_owned();
+        Report {
+            source: NamedSource::new(name, masked(self.source.inner())),
+            findings: self.findings.iter().map(finding).collect(),
         }
     }
 }

@@ -33,3 +33,21 @@ fn every_mistake_is_told_with_its_place_and_fix() {
         assert_eq!(said, expected, "{name}: said (left) is not what {} has", beside.display());
     }
 }
+
+#[test]
+fn a_report_in_colours_has_no_control_character_of_the_file() {
+    let hostile = "a\u{1b}]0;owned\u{7}\u{9b}2Jb";
+    let escaped = r"a\u001b]0;owned\u0007b";
+    for text in [
+        format!("name = \"{hostile}\"\n"),
+        format!("[[device]]\nname = \"{escaped}\"\nkind = \"{escaped}\"\n"),
+        format!("[\"{escaped}\"]\n\"{escaped}\" = 1\n"),
+    ] {
+        let report = Config::parse(&text, hostile).unwrap_err();
+        let shown = report.render(true);
+        assert!(!shown.contains("\u{1b}]") && !shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
+        assert!(!report.render(false).contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        // Programs get the name as it is.
+        assert_eq!(report.file(), hostile);
+    }
+}

@@ -27,7 +27,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let costs = measure(&crate::BUILD, |what| {
         if io::stderr().is_terminal() {
-            eprintln!("{what}");
+            err!("{what}");
         }
     })?;
     std::fs::write(&args.output, costs.to_text())?;

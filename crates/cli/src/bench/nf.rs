@@ -154,7 +154,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         done += usize::from(row.control.is_none());
         printed.print(row, Table::line(row));
         if args.json && io::stderr().is_terminal() {
-            eprintln!("{done}/{} {}", specs.len(), row.name());
+            err!("{done}/{} {}", specs.len(), row.name());
         }
     })?;
     if !args.json {

@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let printed = Rows::begin(json, "");
     let row = bench.run(|step| {
         if !json {
-            eprintln!("{step} ...");
+            err!("{step} ...");
         }
     })?;
     printed.print(&row, &row);

@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     out!("{}: {runs} runs of {} {files}{profiled}{tables}", args.output.display(), results.len());
     for (path, problem) in &unread {
-        eprintln!("not on the page: {}: {problem}", path.display());
+        err!("not on the page: {}: {problem}", path.display());
     }
     Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

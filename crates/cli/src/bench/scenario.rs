@@ -125,7 +125,7 @@ fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failure> 
         page.write(&report::page(&[results], &[], &[]))?;
     }
     if let Some(recorder) = &recorder {
-        eprintln!("{measured} of {} runs kept in {}", trials.len(), recorder.path().display());
+        err!("{measured} of {} runs kept in {}", trials.len(), recorder.path().display());
     }
     if !choices.json {
         out!("invariants ok in every run");

@@ -105,7 +105,7 @@ fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<
     while let Some(rate) = search.next() {
         let lost = real.run_at_rate(trial, rate)?.drop_share();
         if io::stderr().is_terminal() {
-            eprintln!(
+            err!(
                 "{} on {} lanes: {rate:.0} pps lose {:.3} %",
                 trial.policy,
                 trial.lanes,

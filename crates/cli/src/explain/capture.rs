@@ -94,10 +94,10 @@ fn count(
             }
             Ok(None) => return Ok(()),
             Err(error @ ReadError::UnsupportedLink { .. }) => {
-                eprintln!("warning: {}: {error}", input.display());
+                err!("warning: {}: {error}", input.display());
             }
             Err(error) => {
-                eprintln!("warning: {}: {error}", input.display());
+                err!("warning: {}: {error}", input.display());
                 return Ok(());
             }
         }

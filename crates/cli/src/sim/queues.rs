@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         fs::write(path, page(&header.command, &rows))
             .map_err(|source| ReportError::Io { path: path.clone(), source })?;
-        eprintln!("charts in {}", path.display());
+        err!("charts in {}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

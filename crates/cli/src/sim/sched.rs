@@ -185,7 +185,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let rows: Vec<RequestRow> = rows.iter().map(RequestRow::from).collect();
         fs::write(path, requests::page(&header, NOTE, &rows))
             .map_err(|source| ReportError::Io { path: path.clone(), source })?;
-        eprintln!("charts in {}", path.display());
+        err!("charts in {}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

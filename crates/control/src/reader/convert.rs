@@ -23,7 +23,7 @@ pub(crate) fn text<'d>(value: &Value<'d>, findings: &mut Findings) -> Option<&'d
 /// Text that may not be empty.
 pub(crate) fn name(value: &Value<'_>, findings: &mut Findings) -> Option<String> {
     let name = text(value, findings)?;
-    if name.is_empty() || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+    if name.is_empty() || name.contains(char::is_whitespace) {
         let message = format!("`{}` must be a word without spaces", value.name());
         findings.push(value.mistake(message).help("write letters, digits, `-` and `_`"));
         return None;
@@ -34,7 +34,7 @@ pub(crate) fn name(value: &Value<'_>, findings: &mut Findings) -> Option<String>
 /// The name of a file.
 pub(crate) fn path(value: &Value<'_>, findings: &mut Findings) -> Option<PathBuf> {
     let path = text_like("a file name", "it as text, such as \"in.pcap\"")(value, findings)?;
-    if path.is_empty() || path.contains('\0') {
+    if path.is_empty() {
         let finding = value.mistake(format!("`{}` names no file", value.name()));
         findings.push(finding.help("write a file name, or leave the key out"));
         return None;
@@ -154,6 +154,12 @@ fn text_like<'d>(
     example: &str,
 ) -> impl Fn(&Value<'d>, &mut Findings) -> Option<&'d str> {
     move |value, findings| match value.node {
+        // Values come back in messages, and in names that other programs show.
+        DeValue::String(text) if text.contains(char::is_control) => {
+            let message = format!("`{}` has a control character", value.name());
+            findings.push(value.mistake(message).help(format!("write {example}")));
+            None
+        }
         DeValue::String(text) => Some(text.as_ref()),
         _ => {
             findings.push(value.wrong_type(expected, example));
