@@ -9,16 +9,17 @@
 
 use std::error::Error;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat::tcp::http::Http;
-use rheostat::tcp::{Server, with_client};
+use rheostat::tcp::http::{Http, HttpConfig};
+use rheostat::tcp::{Server, WallClock, with_client};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let root = arguments.next().unwrap_or_else(|| "docs".to_owned());
-    let server = Server::new(Http::new(Path::new(&root), false)?).listen(80).lanes(2);
+    let files = Http::new(HttpConfig::new(root), Arc::new(WallClock))?;
+    let server = Server::new(files).listen(80).lanes(2);
     let Some(interface) = arguments.next() else {
         let requests = "HEAD /serve.md HTTP/1.1\r\nHost: x\r\n\r\n\
                         GET /serve.md HTTP/1.1\r\nHost: x\r\nRange: bytes=0-19\r\nConnection: close\r\n\r\n";
@@ -51,7 +52,8 @@ fn requests_follow_each_other_on_a_kept_connection_and_ranges_are_cut_out() {
     let root = std::env::temp_dir().join(format!("static_http-{}", std::process::id()));
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("digits"), "0123456789").unwrap();
-    let server = Server::new(Http::new(&root, false).unwrap()).listen(80);
+    let files = Http::new(HttpConfig::new(&root), Arc::new(WallClock)).unwrap();
+    let server = Server::new(files).listen(80);
     let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n{more}\r\n");
     let pipelined = get("/digits", "") + &get("/digits", "Range: bytes=2-4\r\n") + "HEAD /dig";
     let rest =

@@ -23,7 +23,7 @@ use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 use thiserror::Error;
 
-pub use rheostat_base::{Clock, LaneId};
+pub use rheostat_base::{Clock, LaneId, WallClock};
 pub use rheostat_io::cable;
 pub use rheostat_ip::InterfaceAddress;
 pub use rheostat_serve::blocking::{

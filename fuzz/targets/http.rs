@@ -4,10 +4,12 @@
 mod requests;
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use requests::requests;
-use rheostat_serve::http::{Http, HttpRequest};
+use rheostat_base::VirtualClock;
+use rheostat_serve::http::{Http, HttpConfig, HttpRequest};
 use rheostat_serve::rehearse;
 
 thread_local! {
@@ -21,7 +23,11 @@ fn with_apps(work: impl FnOnce(&Http, &Http)) {
             let root = std::env::temp_dir().join(format!("rheo-fuzz-{}", std::process::id()));
             std::fs::create_dir_all(root.join("d")).unwrap();
             std::fs::write(root.join("f"), (0..200).collect::<Vec<u8>>()).unwrap();
-            (Http::new(&root, false).unwrap(), Http::new(&root, true).unwrap())
+            let http = |is_writable| {
+                let config = HttpConfig { is_writable, ..HttpConfig::new(&root) };
+                Http::new(config, Arc::new(VirtualClock::default())).unwrap()
+            };
+            (http(false), http(true))
         });
         work(read, write);
     });
@@ -29,15 +35,15 @@ fn with_apps(work: impl FnOnce(&Http, &Http)) {
 
 /// Pieces of a body are one body, however it was cut.
 fn note(seen: &mut Vec<String>, request: HttpRequest) {
-    let HttpRequest::Piece { bytes, is_last, closes, .. } = request else {
+    let HttpRequest::Piece(piece) = request else {
         return seen.push(format!("{request:?}"));
     };
-    let bytes: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes: String = piece.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     match seen.last_mut().filter(|last| last.starts_with("body ") && !last.ends_with('.')) {
         Some(last) => last.push_str(&bytes),
-        None => seen.push(format!("body {closes} {bytes}")),
+        None => seen.push(format!("body {bytes}")),
     }
-    if is_last && let Some(last) = seen.last_mut() {
+    if piece.is_last() && let Some(last) = seen.last_mut() {
         last.push('.');
     }
 }
@@ -50,6 +56,8 @@ fn assert_replies(mut said: &[u8]) {
         assert!(text.starts_with("HTTP/1.1 ") && !text.contains('\0'), "{text:?}");
         let is_whole = |line: &str| !line.contains(['\r', '\n']) && line.contains(": ");
         assert!(text.split("\r\n").skip(1).all(is_whole), "{text:?}");
+        let has_date = text.starts_with("HTTP/1.1 100 ") || text.contains("\r\nDate: ");
+        assert!(has_date, "{text:?}");
         let length = text.split("\r\n").find_map(|line| line.strip_prefix("Content-Length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
         // A reply to HEAD says how long the body would be.

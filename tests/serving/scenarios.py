@@ -18,6 +18,7 @@ import seen
 import sharing
 import store
 import transfer
+import web
 import wire
 from server import Serving, Sizes
 
@@ -48,6 +49,7 @@ SCENARIOS = {
     "programs that load": (loads.loads, KINDS),
     "an end in the middle": (faults.ends, KINDS),
     "what the wire shows": (wire.shows, KINDS),
+    "what browsers and proxies ask": (web.asks, ("tap",)),
     "keys and values": (store.keeps, KINDS),
     "a dispatcher": (dispatched.answers, KINDS),
     "a relay to IPv4": (relay.relays_v4, KINDS),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use crate::Time;
 
@@ -54,6 +55,18 @@ impl ClockSource for Clock {
     #[inline]
     fn now(&self) -> Time {
         Time::from_nanos(self.source.delta_as_nanos(self.start, self.source.raw()))
+    }
+}
+
+/// The machine's wall clock: its epoch is 1970-01-01 UTC. It follows the corrections of the operating system, so that it may go back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WallClock;
+
+impl ClockSource for WallClock {
+    #[inline]
+    fn now(&self) -> Time {
+        // Before 1970 is a machine whose clock was never set.
+        Time::ZERO + SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 }
 

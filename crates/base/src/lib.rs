@@ -23,7 +23,7 @@ pub mod topology;
 pub mod unit;
 
 pub use cgroup::Cgroups;
-pub use clock::{Clock, ClockSource, Cycles, VirtualClock};
+pub use clock::{Clock, ClockSource, Cycles, VirtualClock, WallClock};
 pub use core_set::CoreSet;
 pub use counter::Counter;
 pub use drop_reason::{DropCounters, DropReason};

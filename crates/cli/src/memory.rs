@@ -302,6 +302,18 @@ fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
         from: format!("of {} connections at most", serve.limits.connections),
         setting: Some("[serve] connection_memory"),
     }];
+    if let ServiceConfig::Http(http) = &serve.service
+        && !http.files.cache_time.is_zero()
+        && http.files.cache_memory > 0
+    {
+        let each = http.files.cache_memory as u64;
+        parts.push(Part {
+            what: "cached files",
+            bytes: lanes * each,
+            from: format!("{lanes} x {} KiB", each >> 10),
+            setting: Some("[serve] cache_memory"),
+        });
+    }
     if let ServiceConfig::Resp { memory } = &serve.service {
         parts.push(Part {
             what: "keys and values",

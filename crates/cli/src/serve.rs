@@ -9,14 +9,14 @@ mod work;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, Placement, privileges};
-use rheostat_control::config::{ServeConfig, ServiceConfig};
+use rheostat_base::{Clock, Placement, WallClock, privileges};
+use rheostat_control::config::{HttpServiceConfig, ServeConfig, ServiceConfig};
 use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
 use rheostat_io::ImpairConfig;
 use rheostat_observe::OutputFiles;
@@ -102,6 +102,21 @@ struct HttpArgs {
     /// Let clients put files there (PUT).
     #[arg(long)]
     writable: bool,
+    /// Serve names that begin with a dot; otherwise they are refused, but for .well-known.
+    #[arg(long)]
+    dotfiles: bool,
+    /// Bytes of an upload at most, such as 100MiB: 1 byte to 1 PiB; 1GiB otherwise. With --writable.
+    #[arg(long, value_name = "SIZE", requires = "writable")]
+    longest_upload: Option<String>,
+    /// How long the header of a request may take from its first byte on, 1s to 1h; then the reply is 408.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    header_timeout: String,
+    /// How long a worker uses what it knows of a file before it looks at the file again, 0 (never) to 60s.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    cache_time: String,
+    /// Bytes that each worker keeps of files at most; 0 keeps nothing.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    cache_memory: String,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -270,7 +285,7 @@ pub(crate) fn serve(
             let bytes = usize::try_from(*memory).unwrap_or(usize::MAX);
             run.requests(Resp::new(bytes, Arc::new(Clock::new())))
         }
-        ServiceConfig::Http { root, writable } => run.requests(http(root, *writable)?),
+        ServiceConfig::Http(http) => run.requests(serve_files(http)?),
         ServiceConfig::Relay { to, .. } => {
             let (targets, outgoing) = (targets(to)?, serve.outgoing());
             run.carry_out(|listeners, limits, assembly| {
@@ -290,7 +305,7 @@ pub(crate) fn serve(
 /// [`Failure`] when it is not.
 pub(crate) fn check_root(service: &ServiceConfig) -> Result<(), Failure> {
     match service {
-        ServiceConfig::Http { root, writable } => http(root, *writable).map(drop),
+        ServiceConfig::Http(http) => serve_files(http).map(drop),
         ServiceConfig::Work(config) => work::buffer_bytes(config).map(drop),
         ServiceConfig::Resp { .. } | ServiceConfig::Echo | ServiceConfig::Relay { .. } => Ok(()),
     }
@@ -307,9 +322,10 @@ pub(crate) fn check_beside_kernel(config: &Config) -> Result<(), Failure> {
     }
 }
 
-fn http(root: &Path, writable: bool) -> Result<Http, Failure> {
-    let wrong = |source: io::Error| Failure::Root { root: root.display().to_string(), source };
-    Http::new(root, writable).map_err(wrong)
+fn serve_files(config: &HttpServiceConfig) -> Result<Http, Failure> {
+    let root = config.files.root.display().to_string();
+    let wrong = |source: io::Error| Failure::Root { root, source };
+    Http::new(config.files.clone(), Arc::new(WallClock)).map_err(wrong)
 }
 
 /// The addresses that a relay connects to.

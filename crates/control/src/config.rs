@@ -40,7 +40,7 @@ pub use observe::ObserveConfig;
 pub use polling::PollingConfig;
 pub use pool::PoolConfig;
 pub use run::RunConfig;
-pub use serve::{ServeConfig, ServiceConfig};
+pub use serve::{HttpServiceConfig, ServeConfig, ServiceConfig};
 pub use state::StateConfig;
 pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;

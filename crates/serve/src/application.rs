@@ -64,6 +64,12 @@ pub trait Application: Send + Sync + 'static {
         reply: &mut Self::Reply,
         out: &mut ReplyBuffer<'_>,
     ) -> Encoded;
+
+    /// The last reply of a connection on which the rest of a request did not arrive within
+    /// [`ListenerConfig::request_timeout`](crate::ListenerConfig::request_timeout). `None` resets the connection.
+    fn time_out(&self, _conn: &mut Self::Conn) -> Option<Self::Reply> {
+        None
+    }
 }
 
 /// What stands at the beginning of what has arrived.

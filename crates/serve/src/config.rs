@@ -17,6 +17,9 @@ pub struct ListenerConfig {
     pub tcp: Config,
     /// How long a connection may be silent; for ever without.
     pub idle_timeout: Option<Duration>,
+    /// How long a request may take to arrive, from the first look at a part of it until [`Application::parse`](crate::Application::parse)
+    /// finds all of it; for ever without. Then the connection ends ([`Application::time_out`](crate::Application::time_out)).
+    pub request_timeout: Option<Duration>,
 }
 
 impl ListenerConfig {
@@ -24,7 +27,8 @@ impl ListenerConfig {
     pub fn new(port: u16) -> ListenerConfig {
         // No bound but the link's.
         let tcp = Config { nagle: false, mss: u16::MAX, ..Config::default() };
-        ListenerConfig { address: None, port, tcp, idle_timeout: Some(Duration::from_secs(300)) }
+        let idle_timeout = Some(Duration::from_secs(300));
+        ListenerConfig { address: None, port, tcp, idle_timeout, request_timeout: None }
     }
 }
 

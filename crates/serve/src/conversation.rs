@@ -101,6 +101,24 @@ impl<A: Application> Driver for Conversations<A> {
         }
     }
 
+    fn arriving_since(stream: &Stream<A>) -> Time {
+        stream.arriving_since()
+    }
+
+    fn end_late(&mut self, entry: &mut Entry<Stream<A>>) {
+        let Stream { conn, pending } = &mut entry.stream;
+        let (Some(conn), Some(pending)) = (conn, pending) else { return };
+        let app = &self.app;
+        match catch_unwind(AssertUnwindSafe(|| app.time_out(conn))) {
+            Ok(Some(reply)) => {
+                (pending.reply, pending.is_last) = (Some(reply), true);
+                pending.since = Time::NEVER;
+            }
+            Ok(None) => abort(entry),
+            Err(_) => self.on_panic(entry),
+        }
+    }
+
     #[inline]
     fn begin_segment(&mut self, stamp: Time, now: Time) {
         if let Some(times) = &mut self.times {

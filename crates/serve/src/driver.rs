@@ -40,6 +40,16 @@ pub(crate) trait Driver: Send + 'static {
         None
     }
 
+    /// Since when a request has been arriving that is not whole; [`Time::NEVER`] if there is none.
+    fn arriving_since(_stream: &Self::Stream) -> Time {
+        Time::NEVER
+    }
+
+    /// Ends a connection on which a request has been arriving for too long.
+    fn end_late(&mut self, entry: &mut Entry<Self::Stream>) {
+        Self::abort(entry);
+    }
+
     /// Lets a connection go on as far as it can after something has happened to it.
     fn advance(
         &mut self,

@@ -1,48 +1,109 @@
-//! Files of a directory over HTTP/1.1 (RFC 9110, 9112): `GET` and `HEAD` with ranges, and, where that is permitted, `PUT`.
-//! Connections are kept, and requests may follow each other without waiting for replies.
+//! Files of a directory over HTTP/1.1 (RFC 9110, 9112): `GET` and `HEAD` with ranges and conditions, and, where that is permitted,
+//! `PUT`. Connections are kept, and requests may follow each other without waiting for replies.
 //!
 //! Names are resolved beneath the directory by the kernel (`openat2`), so that neither `..` nor a symbolic link leads out of it.
-//! Reading a file that is not in memory holds up the lane.
+//! Each worker keeps files for a second; reading one that is not in memory holds up the lane. The time comes from the caller.
 
+mod body;
+mod cache;
+mod chunked;
+mod conditions;
+mod date;
 mod head;
 mod mime;
 mod range;
+mod reply;
 mod tree;
 mod upload;
 
-use std::fs::File;
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rheostat_base::LaneId;
+use rheostat_base::{ClockSource, LaneId, Time};
 
-use self::head::{BodyLength, Head, HeadError, Method, Progress};
+pub use self::body::BodyPiece;
+use self::body::{Body, BodyError};
+use self::cache::{FileCache, Named, ServedFile, is_out_of_files};
+use self::conditions::Outcome;
+pub use self::head::Head;
+use self::head::{BodyLength, HeadError, Method, Progress};
 use self::range::{Range, RangeOutcome};
-use self::tree::{Found, Tree};
-use self::upload::Upload;
+pub use self::reply::HttpReply;
+use self::reply::{DateField, Envelope, Persistence, Status};
+use self::tree::Tree;
+pub use self::upload::Upload;
+use self::upload::{Permits, UploadError};
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
-/// Bytes of an upload that are one request.
-const PIECE: usize = 64 << 10;
+/// The longest body of a request that has no use for one.
+const SKIPPED: u64 = 64 << 10;
+/// Uploads under way at most: each has an open file.
+const UPLOADS: usize = 256;
 
-/// Serves a directory.
-#[derive(Debug)]
-pub struct Http {
-    tree: Tree,
-    is_writable: bool,
+/// What is served, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// The directory.
+    pub root: PathBuf,
+    /// Whether clients may put files there.
+    pub is_writable: bool,
+    /// Whether names that begin with a dot are served, which `.well-known` is anyway (RFC 8615).
+    pub has_dotfiles: bool,
+    /// Bytes of an upload at most; more is answered with 413.
+    pub longest_upload: u64,
+    /// How long a worker uses what it knows of a file before it looks at the file again: so long may a change go unnoticed. Zero
+    /// keeps nothing.
+    pub cache_time: Duration,
+    /// Bytes that each worker keeps of files at most. Files of up to 64 KiB are kept whole, longer ones open: 1,024 files, 128 of
+    /// them open.
+    pub cache_memory: usize,
 }
 
-/// What is known of a connection: how much of an unfinished head has been looked at, and an upload under way, if there is one.
+impl HttpConfig {
+    /// Serves the files beneath `root`, without dotfiles and without uploads; uploads that are permitted have up to 1 GiB. Files are
+    /// kept for a second, in 16 MiB for each worker.
+    pub fn new(root: impl Into<PathBuf>) -> HttpConfig {
+        HttpConfig {
+            root: root.into(),
+            is_writable: false,
+            has_dotfiles: false,
+            longest_upload: 1 << 30,
+            cache_time: Duration::from_secs(1),
+            cache_memory: 16 << 20,
+        }
+    }
+}
+
+/// Serves a directory.
+pub struct Http {
+    tree: Tree,
+    config: HttpConfig,
+    /// Since 1970.
+    clock: Arc<dyn ClockSource>,
+    permits: Permits,
+    /// Held while conditions are evaluated and a file gets its name, so that no other upload comes between.
+    finishing: Mutex<()>,
+    /// Uploads that are finished: what workers know of files is from before, if they were fewer.
+    uploads: AtomicU64,
+}
+
+/// What is known of a connection: how much of an unfinished head has been looked at, and a body under way, if there is one.
 #[derive(Debug, Default)]
 pub struct HttpConn {
     head: Progress,
-    /// Bytes of the body that are still to come, and where they go.
-    body: Option<(u64, Arc<Upload>)>,
-    /// Whether the connection ends behind the reply to the upload.
-    closes: bool,
+    body: Option<Body>,
+}
+
+/// The files that a worker keeps, and the date.
+#[derive(Debug)]
+pub struct HttpWorker {
+    files: FileCache,
+    date: DateField,
 }
 
 /// A request.
@@ -50,72 +111,138 @@ pub struct HttpConn {
 pub enum HttpRequest {
     /// A file, or what is known of it.
     Read(Head),
-    /// An upload begins.
-    Begin(Head, Arc<Upload>),
-    /// A piece of an upload: its bytes, whether they are the last, and whether the connection ends with it.
-    Piece {
-        /// Where it goes.
+    /// An upload begins. One without a body is complete.
+    Begin {
+        /// Its head.
+        head: Head,
+        /// Where the body goes.
         upload: Arc<Upload>,
-        /// The bytes.
-        bytes: Vec<u8>,
-        /// Whether it is the last.
-        is_last: bool,
-        /// Whether the connection ends behind the reply.
-        closes: bool,
+        /// Whether there is no body.
+        is_empty: bool,
     },
-}
-
-/// What is left of a reply to be written.
-#[derive(Debug, Default)]
-pub struct HttpReply {
-    /// Everything but the file.
-    text: Vec<u8>,
-    file: Option<Piece>,
-    closes: bool,
-}
-
-/// A part of a file.
-#[derive(Debug)]
-struct Piece {
-    file: File,
-    at: u64,
-    left: u64,
+    /// A piece of a body.
+    Piece(BodyPiece),
 }
 
 impl Http {
-    /// Serves the files beneath `root`. With `is_writable`, clients may put files there.
+    /// Serves a directory. `clock` shows the time since 1970, such as [`WallClock`](rheostat_base::WallClock).
     ///
     /// # Errors
     /// When the directory cannot be opened.
-    pub fn new(root: &Path, is_writable: bool) -> io::Result<Http> {
-        Ok(Http { tree: Tree::open(root)?, is_writable })
+    pub fn new(config: HttpConfig, clock: Arc<dyn ClockSource>) -> io::Result<Http> {
+        let tree = Tree::open(&config.root)?;
+        let (permits, finishing) = (Permits::new(UPLOADS), Mutex::default());
+        Ok(Http { tree, config, clock, permits, finishing, uploads: AtomicU64::new(0) })
     }
 
-    fn read(&self, head: &Head) -> HttpReply {
-        let reply = match self.tree.find(&head.path) {
-            Ok(Found::File(file, len)) => deliver(head, file, len),
-            Ok(Found::Directory) => {
-                let location = format!("Location: {}/\r\n", head.path);
-                HttpReply::status(301, "Moved Permanently", &location, head)
+    fn read(&self, worker: &mut HttpWorker, head: &Head) -> HttpReply {
+        let now = self.clock.now();
+        let HttpWorker { files, date } = worker;
+        let envelope = Envelope::of(head, seconds(now), date.at(now));
+        if !self.permits_name(&head.path) {
+            return HttpReply::of_status(Status::FORBIDDEN, "", &envelope);
+        }
+        // Acquire: pairs with the Release in `finish`, behind which the file has its name.
+        let uploads = self.uploads.load(Ordering::Acquire);
+        match files.find(&self.tree, &head.path, now, uploads) {
+            Ok(Named::File(file)) => deliver(head, &file, &envelope),
+            Ok(Named::Directory) => {
+                let location = format!("Location: {}\r\n", location(&head.path));
+                HttpReply::of_status(Status::MOVED, &location, &envelope)
             }
-            Err(error) => HttpReply::of_error(&error, head),
-        };
-        let mut reply = HttpReply { closes: head.closes, ..reply };
-        if head.is_old && !head.closes {
-            reply.insert("Connection: keep-alive\r\n");
+            Err(error) => HttpReply::of_status(status_of(&error), "", &envelope),
         }
-        reply
     }
 
-    fn begin(&self, head: &Head, upload: &Upload) -> HttpReply {
-        match upload.begin(&self.tree, &head.path) {
-            Ok(()) if head.expects_continue => HttpReply {
-                text: b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(),
-                ..HttpReply::default()
-            },
-            Ok(()) => HttpReply::default(),
-            Err(error) => HttpReply { closes: true, ..HttpReply::of_error(&error, head) },
+    fn begin(
+        &self,
+        worker: &mut HttpWorker,
+        head: &mut Head,
+        upload: &Upload,
+        is_empty: bool,
+    ) -> HttpReply {
+        let now = self.clock.now();
+        let envelope = Envelope::of(head, seconds(now), worker.date.at(now)).closing();
+        if !self.permits_name(&head.path) {
+            return HttpReply::of_status(Status::FORBIDDEN, "", &envelope);
         }
+        let conditions = head.conditions.take();
+        match upload.begin(&self.tree, &self.permits, &head.path, conditions, envelope.now) {
+            Ok(()) if is_empty => self.finish(worker, upload, head.closes),
+            Ok(()) if head.expects_continue => HttpReply::proceed(),
+            Ok(()) => HttpReply::none(),
+            Err(error) => HttpReply::of_status(status_of_upload(&error), "", &envelope),
+        }
+    }
+
+    fn go_on(&self, worker: &mut HttpWorker, piece: &BodyPiece) -> HttpReply {
+        let Some(upload) = &piece.upload else { return HttpReply::none() };
+        match upload.write(&piece.bytes) {
+            Ok(()) if piece.is_last => self.finish(worker, upload, piece.closes),
+            Ok(()) => HttpReply::none(),
+            Err(error) => self.refusal(status_of_upload(&error)),
+        }
+    }
+
+    fn finish(&self, worker: &mut HttpWorker, upload: &Upload, closes: bool) -> HttpReply {
+        let now = self.clock.now();
+        let one = self.finishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = upload.finish(seconds(now));
+        drop(one);
+        self.uploads.fetch_add(1, Ordering::Release);
+        let persistence = if closes { Persistence::Close } else { Persistence::Usual };
+        let date = worker.date.at(now);
+        let envelope = Envelope { now: seconds(now), date, persistence, has_body: true };
+        match outcome {
+            Ok(true) => HttpReply::of_status(Status::CREATED, "", &envelope),
+            Ok(false) => HttpReply::of_status(Status::OK, "", &envelope),
+            Err(error) => HttpReply::of_status(status_of_upload(&error), "", &envelope.closing()),
+        }
+    }
+
+    /// The reply to what is not carried out: the connection ends behind it.
+    fn refusal(&self, status: Status) -> HttpReply {
+        self.refusal_with(status, "")
+    }
+
+    fn refusal_with(&self, status: Status, fields: &str) -> HttpReply {
+        let now = self.clock.now();
+        let date = date::format(seconds(now));
+        let persistence = Persistence::Close;
+        let envelope = Envelope { now: seconds(now), date: &date, persistence, has_body: true };
+        HttpReply::of_status(status, fields, &envelope)
+    }
+
+    /// Whether a path may be looked at: no part of it begins with a dot, but for those that the kernel resolves, and none is the
+    /// name of an upload that is not complete.
+    fn permits_name(&self, path: &str) -> bool {
+        let is_hidden = |name: &str| match name {
+            "." | ".." | ".well-known" => false,
+            name => {
+                name.starts_with('.') && !self.config.has_dotfiles
+                    || name.starts_with(upload::UNFINISHED)
+            }
+        };
+        !path.split('/').any(is_hidden)
+    }
+
+    /// The next piece of the body under way.
+    fn parse_body(
+        &self,
+        conn: &mut HttpConn,
+        bytes: &[u8],
+    ) -> Option<Parsed<HttpRequest, HttpReply>> {
+        let body = conn.body.as_mut()?;
+        let taken = body.take(bytes, self.clock.now());
+        if !taken.as_ref().is_ok_and(|(piece, _)| !piece.is_last) {
+            conn.body = None;
+        }
+        Some(match taken {
+            Ok((piece, len)) => {
+                Parsed::Request { request: HttpRequest::Piece(piece), len, class: 1 }
+            }
+            Err(error) => Parsed::Refuse(self.refusal(status_of_body(error))),
+        })
     }
 }
 
@@ -123,93 +250,80 @@ impl Application for Http {
     /// A request sees what those before it have put (RFC 9112, 9.3.2).
     const SERIAL: bool = true;
     type Conn = HttpConn;
-    type Worker = ();
+    type Worker = HttpWorker;
     type Request = HttpRequest;
     type Reply = HttpReply;
 
-    fn worker(&self, _: LaneId) {}
+    fn worker(&self, _: LaneId) -> HttpWorker {
+        let files = FileCache::new(self.config.cache_time, self.config.cache_memory);
+        HttpWorker { files, date: DateField::default() }
+    }
 
     fn accept(&self, _: SocketAddr) -> HttpConn {
         HttpConn::default()
     }
 
     fn parse(&self, conn: &mut HttpConn, bytes: &[u8]) -> Parsed<HttpRequest, HttpReply> {
-        if let Some((left, upload)) = conn.body.take() {
-            let len = bytes.len().min(PIECE).min(usize::try_from(left).unwrap_or(usize::MAX));
-            let (left, closes) = (left - len as u64, conn.closes);
-            let request = HttpRequest::Piece {
-                upload: upload.clone(),
-                bytes: bytes[..len].to_vec(),
-                is_last: left == 0,
-                closes,
-            };
-            conn.body = (left > 0).then_some((left, upload));
-            return Parsed::Request { request, len, class: 1 };
+        if let Some(parsed) = self.parse_body(conn, bytes) {
+            return parsed;
         }
-        let (head, len) = match Head::parse(bytes, &mut conn.head) {
+        let refuse = |status| Parsed::Refuse(self.refusal(status));
+        let (mut head, len) = match Head::parse(bytes, &mut conn.head) {
             Ok(found) => found,
             Err(HeadError::Partial) => return Parsed::Need(0),
-            Err(HeadError::Bad) => return Parsed::Refuse(HttpReply::refusal(400, "Bad Request")),
-            Err(HeadError::TooLong) => {
-                let reason = "Request Header Fields Too Large";
-                return Parsed::Refuse(HttpReply::refusal(431, reason));
-            }
-            Err(HeadError::Version) => {
-                let reason = "HTTP Version Not Supported";
-                return Parsed::Refuse(HttpReply::refusal(505, reason));
-            }
+            Err(HeadError::Bad) => return refuse(Status::BAD_REQUEST),
+            Err(HeadError::TooLong) => return refuse(Status::HEAD_TOO_LONG),
+            Err(HeadError::Version) => return refuse(Status::VERSION),
+            Err(HeadError::Coding) => return refuse(Status::NOT_IMPLEMENTED),
         };
-        match (head.method, head.body) {
-            (Method::Get | Method::Head, BodyLength::Known(0)) => {
-                Parsed::Request { request: HttpRequest::Read(head), len, class: 0 }
+        let (length, is_writable) = (head.body, self.config.is_writable);
+        let (upload, longest) = match head.method {
+            Method::Get | Method::Head => (None, SKIPPED),
+            // A part of a file is not put (RFC 9110, section 14.5).
+            Method::Put if is_writable && head.is_partial => return refuse(Status::BAD_REQUEST),
+            Method::Put if is_writable => {
+                head.closes |= head.is_old;
+                (Some(Arc::new(Upload::new())), self.config.longest_upload)
             }
-            (Method::Put, BodyLength::Known(length)) if self.is_writable => {
-                let upload = Arc::new(Upload::new());
-                conn.closes = head.closes || head.is_old;
-                if length > 0 {
-                    conn.body = Some((length, upload.clone()));
-                }
-                let request = match length {
-                    0 => HttpRequest::Piece {
-                        upload: Arc::new(Upload::empty(head.path)),
-                        bytes: Vec::new(),
-                        is_last: true,
-                        closes: head.closes || head.is_old,
-                    },
-                    _ => HttpRequest::Begin(head, upload),
-                };
-                Parsed::Request { request, len, class: 1 }
+            Method::Put | Method::Other => {
+                let allow = if is_writable { "GET, HEAD, PUT" } else { "GET, HEAD" };
+                let allow = format!("Allow: {allow}\r\n");
+                return Parsed::Refuse(self.refusal_with(Status::NOT_ALLOWED, &allow));
             }
-            (Method::Put, BodyLength::Unknown) if self.is_writable => {
-                Parsed::Refuse(HttpReply::refusal(411, "Length Required"))
-            }
-            // Bodies where none belongs are not skipped.
-            (Method::Get | Method::Head, _) => {
-                Parsed::Refuse(HttpReply::refusal(413, "Content Too Large"))
-            }
-            (Method::Put | Method::Other, _) => {
-                let allow = if self.is_writable { "GET, HEAD, PUT" } else { "GET, HEAD" };
-                let mut reply = HttpReply::of_text(405, "Method Not Allowed", "", true);
-                reply.insert(&format!("Allow: {allow}\r\n"));
-                Parsed::Refuse(reply)
-            }
+            Method::Unknown => return refuse(Status::NOT_IMPLEMENTED),
+        };
+        let now = match length {
+            BodyLength::Known(0) => Time::ZERO,
+            _ => self.clock.now(),
+        };
+        match Body::new(length, upload.clone(), longest, now, head.closes) {
+            Ok(body) => conn.body = body,
+            Err(error) => return refuse(status_of_body(error)),
         }
+        match upload {
+            // The client may send the body or not, now that it is not told (RFC 9110, section 10.1.1).
+            None if conn.body.is_some() && head.expects_continue => head.closes = true,
+            _ => {}
+        }
+        let request = match upload {
+            None => HttpRequest::Read(head),
+            Some(upload) => HttpRequest::Begin { head, upload, is_empty: conn.body.is_none() },
+        };
+        let class = u8::from(!matches!(request, HttpRequest::Read(_)));
+        Parsed::Request { request, len, class }
     }
 
-    fn handle(&self, (): &mut (), request: HttpRequest) -> Handled<HttpRequest, HttpReply> {
+    fn handle(
+        &self,
+        worker: &mut HttpWorker,
+        request: HttpRequest,
+    ) -> Handled<HttpRequest, HttpReply> {
         Handled::Done(match request {
-            HttpRequest::Read(head) => self.read(&head),
-            HttpRequest::Begin(head, upload) => self.begin(&head, &upload),
-            HttpRequest::Piece { upload, bytes, is_last, closes } => {
-                match upload.write(&self.tree, &bytes, is_last) {
-                    Ok(None) => HttpReply::default(),
-                    Ok(Some(is_new)) => {
-                        let (code, reason) = if is_new { (201, "Created") } else { (200, "OK") };
-                        HttpReply::of_text(code, reason, "", closes)
-                    }
-                    Err(error) => HttpReply::of_text_error(&error, true),
-                }
+            HttpRequest::Read(head) => self.read(worker, &head),
+            HttpRequest::Begin { mut head, upload, is_empty } => {
+                self.begin(worker, &mut head, &upload, is_empty)
             }
+            HttpRequest::Piece(piece) => self.go_on(worker, &piece),
         })
     }
 
@@ -219,108 +333,95 @@ impl Application for Http {
         reply: &mut HttpReply,
         out: &mut ReplyBuffer<'_>,
     ) -> Encoded {
-        out.put(&std::mem::take(&mut reply.text));
-        if let Some(piece) = &mut reply.file {
-            let most = usize::try_from(piece.left).unwrap_or(usize::MAX);
-            match out.fill(most, |bytes| piece.file.read_at(bytes, piece.at)) {
-                // The file has become shorter.
-                Ok(0) if piece.left > 0 && out.room() > 0 => return Encoded::Abort,
-                Ok(read) => {
-                    piece.at += read as u64;
-                    piece.left -= read as u64;
-                }
-                Err(_) => return Encoded::Abort,
-            }
-            if piece.left > 0 {
-                return Encoded::More;
-            }
-        }
-        if reply.closes {
+        let encoded = reply.write(out);
+        if encoded == Encoded::Close {
             conn.body = None;
-            return Encoded::Close;
         }
-        Encoded::Done
+        encoded
+    }
+
+    /// The head of a request is late (RFC 9110, section 15.5.9).
+    fn time_out(&self, _: &mut HttpConn) -> Option<HttpReply> {
+        Some(self.refusal(Status::TIMEOUT))
     }
 }
 
-/// The reply with a file of `len` bytes, or the part of it that was asked for.
-fn deliver(head: &Head, file: File, len: u64) -> HttpReply {
-    let (code, reason, range) =
-        match head.range.as_deref().map_or(RangeOutcome::Whole, |text| Range::parse(text, len)) {
-            RangeOutcome::Whole => (200, "OK", Range { start: 0, len }),
-            RangeOutcome::Part(range) => (206, "Partial Content", range),
-            RangeOutcome::Unsatisfiable => {
-                let field = format!("Content-Range: bytes */{len}\r\n");
-                return HttpReply::status(416, "Range Not Satisfiable", &field, head);
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// The reply with a file, or the part of it that was asked for, if the conditions hold.
+fn deliver(head: &Head, file: &Arc<ServedFile>, envelope: &Envelope<'_>) -> HttpReply {
+    let (validators, now) = (&file.validators, envelope.now);
+    let conditions = head.conditions.as_deref();
+    match conditions.map(|all| all.evaluate(head.method, Some(validators), now)) {
+        None | Some(Outcome::Proceed) => {}
+        Some(Outcome::NotModified) => return HttpReply::not_modified(file, envelope),
+        Some(Outcome::Failed) => return HttpReply::of_status(Status::FAILED, "", envelope),
+    }
+    // Ranges are for GET only (RFC 9110, section 14.2).
+    let range = head.range.as_deref().filter(|_| {
+        head.method == Method::Get && conditions.is_none_or(|all| all.permit_range(validators, now))
+    });
+    let len = file.version.len;
+    match range.map_or(RangeOutcome::Whole, |range| Range::parse(range, len)) {
+        RangeOutcome::Whole => HttpReply::of_file(file, None, envelope),
+        RangeOutcome::Part(part) => HttpReply::of_file(file, Some(part), envelope),
+        RangeOutcome::Unsatisfiable => {
+            let field = format!("Content-Range: bytes */{len}\r\n");
+            HttpReply::of_status(Status::UNSATISFIABLE, &field, envelope)
+        }
+    }
+}
+
+/// The path of a directory as a reference, with its slash. One slash begins it: with two, the next part would be another host.
+fn location(path: &str) -> String {
+    let mut text = String::from("/");
+    for byte in path.trim_start_matches('/').bytes() {
+        match byte {
+            // RFC 3986, sections 2.3 and 3.3.
+            b'/' | b'-' | b'.' | b'_' | b'~' => text.push(byte.into()),
+            byte if byte.is_ascii_alphanumeric() => text.push(byte.into()),
+            byte => {
+                let _ = write!(text, "%{byte:02X}");
             }
-        };
-    let mut fields = format!(
-        "Content-Type: {}\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n",
-        mime::of(&head.path),
-        range.len
-    );
-    if code == 206 {
-        let last = range.start + range.len - 1;
-        fields += &format!("Content-Range: bytes {}-{last}/{len}\r\n", range.start);
-    }
-    let text = start(code, reason, &fields, head.closes);
-    let is_wanted = head.method == Method::Get && range.len > 0;
-    let file = is_wanted.then_some(Piece { file, at: range.start, left: range.len });
-    HttpReply { text, file, closes: head.closes }
-}
-
-/// The status line and the header fields.
-fn start(code: u16, reason: &str, fields: &str, closes: bool) -> Vec<u8> {
-    let end = if closes { "Connection: close\r\n\r\n" } else { "\r\n" };
-    format!("HTTP/1.1 {code} {reason}\r\nServer: rheo\r\n{fields}{end}").into_bytes()
-}
-
-impl HttpReply {
-    /// A reply without a file, which says what it means. `head` is the request's.
-    fn status(code: u16, reason: &str, fields: &str, head: &Head) -> HttpReply {
-        let mut reply = HttpReply::of_text(code, reason, &format!("{reason}\n"), head.closes);
-        if head.method == Method::Head {
-            reply.text.truncate(reply.text.len() - reason.len() - 1);
         }
-        reply.insert(fields);
-        reply
     }
+    text + "/"
+}
 
-    fn of_text(code: u16, reason: &str, body: &str, closes: bool) -> HttpReply {
-        let fields = format!("Content-Type: text/plain\r\nContent-Length: {}\r\n", body.len());
-        let mut text = start(code, reason, &fields, closes);
-        text.extend_from_slice(body.as_bytes());
-        HttpReply { text, file: None, closes }
-    }
+fn seconds(now: Time) -> i64 {
+    (now.as_nanos() / 1_000_000_000) as i64
+}
 
-    /// Adds header fields behind the status line.
-    fn insert(&mut self, fields: &str) {
-        let line = self.text.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        self.text.splice(line..line, fields.bytes());
-    }
-
-    /// The reply to what cannot be understood: the connection ends behind it.
-    fn refusal(code: u16, reason: &str) -> HttpReply {
-        HttpReply::of_text(code, reason, &format!("{reason}\n"), true)
-    }
-
-    fn of_error(error: &io::Error, head: &Head) -> HttpReply {
-        let (code, reason) = status_of(error);
-        HttpReply::status(code, reason, "", head)
-    }
-
-    fn of_text_error(error: &io::Error, closes: bool) -> HttpReply {
-        let (code, reason) = status_of(error);
-        HttpReply::of_text(code, reason, &format!("{reason}\n"), closes)
+fn status_of(error: &io::Error) -> Status {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Status::NOT_FOUND,
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::ReadOnlyFilesystem => Status::FORBIDDEN,
+        io::ErrorKind::IsADirectory => Status::CONFLICT,
+        io::ErrorKind::InvalidFilename => Status::NAME_TOO_LONG,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Status::NO_SPACE,
+        _ if is_out_of_files(error) => Status::UNAVAILABLE,
+        _ => Status::INTERNAL,
     }
 }
 
-fn status_of(error: &io::Error) -> (u16, &'static str) {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => (404, "Not Found"),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => (403, "Forbidden"),
-        io::ErrorKind::IsADirectory => (409, "Conflict"),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (507, "Insufficient Storage"),
-        _ => (500, "Internal Server Error"),
+fn status_of_upload(error: &UploadError) -> Status {
+    match error {
+        UploadError::Busy => Status::UNAVAILABLE,
+        UploadError::Condition => Status::FAILED,
+        UploadError::Io(error) => status_of(error),
+    }
+}
+
+fn status_of_body(error: BodyError) -> Status {
+    match error {
+        BodyError::BadChunk => Status::BAD_REQUEST,
+        BodyError::TooLong => Status::TOO_LONG,
+        BodyError::TooSlow => Status::TIMEOUT,
     }
 }

@@ -37,6 +37,11 @@ impl Listeners {
         }
     }
 
+    /// How long a request may take to arrive on connections of a listener.
+    pub(crate) fn request_timeout(&self, number: Option<u16>) -> Option<Duration> {
+        self.all[usize::from(number?)].request_timeout
+    }
+
     /// The listener at `local`: the one of this address rather than one of all.
     pub(crate) fn find(&self, local: SocketAddr) -> Option<u16> {
         let position = |address: Option<IpAddr>| {

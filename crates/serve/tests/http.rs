@@ -1,18 +1,21 @@
 //! Files over HTTP.
 
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_serve::http::Http;
+use rheostat_base::{Time, VirtualClock};
+use rheostat_serve::ListenerConfig;
+use rheostat_serve::http::{Http, HttpConfig};
 use rheostat_tcp::CloseReason;
 use tempfile::TempDir;
 
-use crate::rig::{Client, Plan, Rig};
+use crate::rig::{Client, PORT, Plan, Rig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A directory with some files, beside one that is not to be reached.
-fn tree() -> TempDir {
+pub(crate) fn tree() -> TempDir {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("root");
     std::fs::create_dir_all(root.join("sub")).unwrap();
@@ -25,12 +28,31 @@ fn tree() -> TempDir {
     outer
 }
 
+/// Long after the files of tests are written.
+pub(crate) const NOW: Time = Time::from_secs(4_000_000_000);
+
+pub(crate) fn config(tree: &TempDir, is_writable: bool) -> HttpConfig {
+    HttpConfig { is_writable, ..HttpConfig::new(tree.path().join("root")) }
+}
+
+/// A service of these files at [`NOW`], and its clock.
+pub(crate) fn rig_of(config: HttpConfig) -> (Rig, Arc<VirtualClock>) {
+    let clock = Arc::new(VirtualClock::new());
+    clock.advance_to(NOW);
+    let listener = ListenerConfig {
+        request_timeout: Some(Duration::from_secs(30)),
+        ..ListenerConfig::new(PORT)
+    };
+    let app = Http::new(config, clock.clone()).unwrap();
+    (Rig::new(app, Plan { listener, ..Plan::default() }), clock)
+}
+
 fn rig(tree: &TempDir, is_writable: bool) -> Rig {
-    Rig::new(Http::new(&tree.path().join("root"), is_writable).unwrap(), Plan::default())
+    rig_of(config(tree, is_writable)).0
 }
 
 /// What comes back for these bytes, and the client.
-fn talk(rig: &mut Rig, port: u16, text: &[u8]) -> (String, Client) {
+pub(crate) fn talk(rig: &mut Rig, port: u16, text: &[u8]) -> (String, Client) {
     let mut client = [rig.connect(port)];
     client[0].outgoing = text.to_vec();
     rig.pass(&mut client, SECOND);
@@ -40,13 +62,14 @@ fn talk(rig: &mut Rig, port: u16, text: &[u8]) -> (String, Client) {
 
 /// Requests, one after the other without waiting, and the status and body of each reply.
 fn exchange(rig: &mut Rig, port: u16, requests: &[&str]) -> Vec<(u16, String)> {
-    let text: String = requests.iter().map(|line| format!("{line} HTTP/1.1\r\n\r\n")).collect();
+    let text: String =
+        requests.iter().map(|line| format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
     let (replies, client) = talk(rig, port, text.as_bytes());
     assert!(!client.peer_finished, "the connection is kept");
     split(&replies, &requests.iter().map(|line| line.starts_with("HEAD")).collect::<Vec<_>>())
 }
 
-fn split(mut text: &str, without_body: &[bool]) -> Vec<(u16, String)> {
+pub(crate) fn split(mut text: &str, without_body: &[bool]) -> Vec<(u16, String)> {
     let mut replies = Vec::new();
     while !text.is_empty() {
         let (head, rest) = text.split_once("\r\n\r\n").expect("a whole head");
@@ -97,7 +120,7 @@ fn no_name_leads_out_of_the_directory() {
     for (n, (status, body)) in exchange(&mut rig, 1_000, &requests).into_iter().enumerate() {
         assert!(status == 403 && !body.contains("secret"), "{}: {status}", requests[n]);
     }
-    let put = b"PUT /../secret HTTP/1.1\r\nContent-Length: 3\r\n\r\nnew";
+    let put = b"PUT /../secret HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nnew";
     let (reply, _) = talk(&mut rig, 1_001, put);
     assert!(reply.starts_with("HTTP/1.1 403 "), "{reply}");
     assert_eq!(std::fs::read(tree.path().join("secret")).unwrap(), b"secret");
@@ -113,7 +136,7 @@ fn parts_of_files_are_delivered() {
         (1_001, "bytes=-3", "HTTP/1.1 206 ", "789"),
         (1_002, "bytes=20-", "HTTP/1.1 416 ", "Range Not Satisfiable\n"),
     ] {
-        let text = format!("GET /a.txt HTTP/1.1\r\nRange: {range}\r\n\r\n");
+        let text = format!("GET /a.txt HTTP/1.1\r\nHost: x\r\nRange: {range}\r\n\r\n");
         let (reply, _) = talk(&mut rig, port, text.as_bytes());
         assert!(reply.starts_with(start) && reply.ends_with(&format!("\r\n\r\n{body}")), "{reply}");
         assert!(reply.contains("Content-Range: bytes "), "{reply}");
@@ -129,7 +152,7 @@ fn a_long_file_arrives_as_it_is_and_one_that_shrinks_resets() {
     let path = tree.path().join("root/long");
     std::fs::write(&path, &data).unwrap();
     let mut rig = rig(&tree, false);
-    let request = b"GET /long HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let request = b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let mut client = [rig.connect(1_000)];
     client[0].outgoing = request.to_vec();
     rig.run_until(&mut client, 60 * SECOND, |all| all[0].peer_finished);
@@ -157,22 +180,25 @@ fn files_are_put_when_that_is_permitted_and_only_whole_ones() {
     let data: Vec<u8> =
         (0..500_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 9) as u8).collect();
     let head = |expects: &str| {
-        format!("PUT /up HTTP/1.1\r\nContent-Length: {}\r\n{expects}\r\n", data.len()).into_bytes()
+        format!("PUT /up HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n{expects}\r\n", data.len())
+            .into_bytes()
     };
     // The client waits to be told to go on.
     let mut client = [rig.connect(1_000)];
     client[0].outgoing = head("Expect: 100-continue\r\n");
     rig.pass(&mut client, SECOND);
     assert_eq!(client[0].received, b"HTTP/1.1 100 Continue\r\n\r\n");
-    client[0].outgoing = [&data[..], b"GET /a.txt HTTP/1.1\r\n\r\n"].concat();
+    client[0].outgoing = [&data[..], b"GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n"].concat();
     rig.pass(&mut client, 5 * SECOND);
     let text = String::from_utf8_lossy(&client[0].received[25..]).into_owned();
     let statuses: Vec<_> = split(&text, &[]).into_iter().map(|(status, _)| status).collect();
     assert_eq!(statuses, [201, 200]);
     assert!(std::fs::read(root.join("up")).unwrap() == data);
-    let (reply, _) = talk(&mut rig, 1_001, b"PUT /up HTTP/1.1\r\nContent-Length: 3\r\n\r\nnew");
+    let (reply, _) =
+        talk(&mut rig, 1_001, b"PUT /up HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nnew");
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
-    let (reply, _) = talk(&mut rig, 1_002, b"PUT /none HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+    let (reply, _) =
+        talk(&mut rig, 1_002, b"PUT /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
     assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
     // One that ends half way leaves nothing.
     let mut client = [rig.connect(1_003)];
@@ -192,11 +218,12 @@ fn what_is_not_served_is_refused() {
     let tree = tree();
     let mut rig = rig(&tree, false);
     for (port, request, status) in [
-        (1_000, "PUT /up HTTP/1.1\r\nContent-Length: 3\r\n\r\nnew", "405"),
-        (1_001, "BREW / HTTP/1.1\r\n\r\n", "405"),
+        (1_000, "PUT /up HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nnew", "405"),
+        (1_001, "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", "501"),
+        (1_006, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "405"),
         (1_002, "GET\0", "400"),
         (1_003, "GET / HTTP/9.9\r\n\r\n", "505"),
-        (1_004, "GET / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody", "413"),
+        (1_004, "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\nbody", "413"),
     ] {
         let (reply, client) = talk(&mut rig, port, request.as_bytes());
         assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {reply}");
@@ -221,7 +248,7 @@ fn a_connection_of_http_1_0_is_kept_if_the_client_asks_and_is_told_so() {
     let put = b"PUT /n HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok";
     let (reply, client) = talk(&mut rig, 1_002, put);
     assert!(client.peer_finished && reply.contains("\r\nConnection: close\r\n"), "{reply}");
-    let (reply, _) = talk(&mut rig, 1_003, b"GET /a.txt HTTP/1.1\r\n\r\n");
+    let (reply, _) = talk(&mut rig, 1_003, b"GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(!reply.contains("Connection:"), "{reply}");
     rig.finish();
 }

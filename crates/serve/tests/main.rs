@@ -7,6 +7,7 @@ mod conversations;
 mod dispatcher;
 mod fragments;
 mod http;
+mod http_conformance;
 mod listing;
 mod member_failures;
 mod moves;

@@ -72,9 +72,9 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
         let _ = writeln!(text, "{key} = {}", quote(value));
     }
     let _ = match service {
-        ServiceArgs::Http(HttpArgs { root, writable, .. }) => {
-            let root = quote(&root.to_string_lossy());
-            writeln!(text, "service = \"http\"\nroot = {root}\nwritable = {writable}")
+        ServiceArgs::Http(args) => {
+            text += &http(args);
+            Ok(())
         }
         ServiceArgs::Resp(RespArgs { memory, .. }) => {
             writeln!(text, "service = \"resp\"\nmemory = {}", quote(memory))
@@ -95,6 +95,23 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
         }
     };
     let _ = writeln!(text, "[steering]\nkey = {}", quote(&args.hash_key));
+    text
+}
+
+/// What is served of files.
+fn http(args: &HttpArgs) -> String {
+    let HttpArgs { root, writable, dotfiles, header_timeout, cache_time, cache_memory, .. } = args;
+    let mut text = format!("service = \"http\"\nwritable = {writable}\ndotfiles = {dotfiles}\n");
+    let words = [
+        ("root", Some(&*root.to_string_lossy())),
+        ("longest_upload", args.longest_upload.as_deref()),
+        ("header_timeout", Some(header_timeout)),
+        ("cache_time", Some(cache_time)),
+        ("cache_memory", Some(cache_memory)),
+    ];
+    for (key, word) in words {
+        let _ = word.map(|word| writeln!(text, "{key} = {}", quote(word)));
+    }
     text
 }
 
@@ -127,10 +144,13 @@ fn quote(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
     use rheostat_base::choice::Outstanding;
-    use rheostat_control::config::{ServeConfig, ServiceConfig};
+    use rheostat_control::config::{HttpServiceConfig, ServeConfig, ServiceConfig};
     use rheostat_run::Sharing;
+    use rheostat_serve::http::HttpConfig;
 
     use super::*;
 
@@ -204,6 +224,23 @@ mod tests {
         assert!(wrong(&format!("{address} --port 80")).contains("listed twice"));
         assert!(wrong(&format!("{address} --connections 0")).contains("out of range"));
         assert!(wrong(&format!("{address} --congestion bbr")).contains("cubic"));
+        let http = |flags: &str| read(&format!("http --root . {flags} {address}"));
+        let refused = |flags: &str| http(flags).unwrap_err();
+        assert!(refused("--header-timeout 0s").contains("out of range"));
+        assert!(refused("--cache-time 2min").contains("out of range"));
+        assert!(refused("--cache-memory much").contains("cache_memory"));
+        assert!(refused("--longest-upload 1GiB").contains("--writable"));
+        assert!(refused("--writable --longest-upload 0").contains("longest_upload"));
+        let served =
+            http("--writable --dotfiles --longest-upload 5MiB --header-timeout 3s").unwrap();
+        let served = served.serve.unwrap();
+        let usual = HttpServiceConfig::new(".").files;
+        let files =
+            HttpConfig { is_writable: true, has_dotfiles: true, longest_upload: 5 << 20, ..usual };
+        let header_timeout = Duration::from_secs(3);
+        let expected = HttpServiceConfig { files, header_timeout };
+        assert_eq!(served.service, ServiceConfig::Http(expected));
+        assert_eq!(served.listeners()[0].request_timeout, Some(header_timeout));
         assert_eq!(wrong(&address), "");
         let work = |flags: &str| read(&format!("work {flags} {address}")).unwrap_err();
         assert!(work("--work root").contains("strided"));

@@ -1,9 +1,10 @@
 //! `[serve]`: a service over TCP in place of a chain.
 
+mod http;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rheostat_base::Placement;
@@ -15,11 +16,12 @@ use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeCo
 use rheostat_tcp::congestion::Algorithm;
 use rheostat_tcp::sched::{Queueing, SchedulerName};
 
+pub use self::http::HttpServiceConfig;
 use super::run::YEAR;
 use crate::findings::Findings;
 use crate::quantity::{Bytes, Span};
 use crate::reader::convert::number::{count, duration, integer, size};
-use crate::reader::convert::{boolean, choice, list, parsed, path, text};
+use crate::reader::convert::{boolean, choice, list, parsed, text};
 use crate::reader::{Table, Value};
 
 /// Bytes for keys and values of a store, unless others are given.
@@ -70,12 +72,7 @@ pub struct ServeConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServiceConfig {
     /// Files of a directory over HTTP/1.1.
-    Http {
-        /// The directory.
-        root: PathBuf,
-        /// Whether clients may put files there.
-        writable: bool,
-    },
+    Http(HttpServiceConfig),
     /// A store of keys and values that speaks Redis's protocol.
     Resp {
         /// Bytes for keys and values at most.
@@ -124,6 +121,9 @@ impl ServeConfig {
         let listener = |port: &u16| {
             let mut listener = ListenerConfig::new(*port);
             listener.idle_timeout = Some(self.idle_timeout);
+            if let ServiceConfig::Http(http) = &self.service {
+                listener.request_timeout = Some(http.header_timeout);
+            }
             self.set(&mut listener.tcp);
             listener
         };
@@ -206,8 +206,8 @@ impl ServeConfig {
             Some(name) => read_service(name, table, findings),
             None => {
                 // Which of them have a meaning is not known.
-                let keys = ["root", "writable", "memory", "to", "source_ports"];
-                table.ignore(&keys);
+                table.ignore(&["memory", "to", "source_ports"]);
+                table.ignore(&http::KEYS);
                 table.ignore(&WORK_KEYS);
                 None
             }
@@ -262,7 +262,7 @@ fn read_service(
     findings: &mut Findings,
 ) -> Option<ServiceConfig> {
     let all: [(ServiceName, &str, &[&'static str]); 4] = [
-        (ServiceName::Http, "service = \"http\"", &["root", "writable"]),
+        (ServiceName::Http, "service = \"http\"", &http::KEYS),
         (ServiceName::Resp, "service = \"resp\"", &["memory"]),
         (ServiceName::Relay, "service = \"relay\"", &["to", "source_ports"]),
         (ServiceName::Work, "service = \"work\"", &WORK_KEYS),
@@ -271,11 +271,7 @@ fn read_service(
         table.refuse(keys, condition, findings);
     }
     Some(match name {
-        ServiceName::Http => {
-            let root = table.require("root", "root = \"/srv/www\"", findings, path);
-            let writable = table.read("writable", findings, boolean).unwrap_or(false);
-            ServiceConfig::Http { root: root?, writable }
-        }
+        ServiceName::Http => ServiceConfig::Http(HttpServiceConfig::read(table, findings)?),
         ServiceName::Resp => {
             let memory = table.read("memory", findings, size(SIZES));
             ServiceConfig::Resp { memory: memory.unwrap_or(MEMORY) }
@@ -376,10 +372,7 @@ fn port_range(value: &Value<'_>, findings: &mut Findings) -> Option<RangeInclusi
 impl fmt::Display for ServeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.service {
-            ServiceConfig::Http { root, writable } => {
-                write!(f, "http, files of {}", root.display())?;
-                f.write_str(if *writable { ", which clients may write" } else { "" })?;
-            }
+            ServiceConfig::Http(http) => http.fmt(f)?,
             ServiceConfig::Resp { memory } => write!(f, "resp, {} at most", Bytes(*memory))?,
             ServiceConfig::Echo => f.write_str("echo")?,
             ServiceConfig::Relay { to, .. } => write!(f, "relay to {to}")?,

@@ -38,18 +38,19 @@ impl<A: Application> Conversations<A> {
                 continue;
             }
             let Some(conn) = &mut stream.conn else { return Next::None };
-            let Pending { input, taken, needed, .. } = &mut *self.current;
+            let Pending { input, taken, needed, since, .. } = &mut *self.current;
             let input = if self.reads_here { &self.input } else { input };
             match self.app.parse(conn, &input[*taken..]) {
                 Parsed::Need(more) => {
                     *needed = more.max(have + 1);
+                    *since = (*since).min(now);
                     if *needed > longest {
                         return Next::Broken;
                     }
                 }
                 Parsed::Request { request, len, class } => {
                     *taken += len.min(have);
-                    *needed = 0;
+                    (*needed, *since) = (0, Time::NEVER);
                     return Next::Request(request, class);
                 }
                 Parsed::Refuse(reply) => return Next::Refused(reply),
@@ -129,7 +130,7 @@ impl<A: Application> Conversations<A> {
         }
         if self.current.input.is_empty() && self.current.is_nothing() {
             // Of a request only a part of which is there, more is known.
-            self.current.needed = 0;
+            (self.current.needed, self.current.since) = (0, Time::NEVER);
         } else {
             let nothing = self.boxes.pop().unwrap_or_else(|| Box::new(Pending::new()));
             entry.stream.pending = Some(std::mem::replace(&mut self.current, nothing));

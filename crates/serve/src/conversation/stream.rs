@@ -1,5 +1,7 @@
 //! What is between the application and TCP.
 
+use rheostat_base::Time;
+
 use super::replies::Replies;
 use super::unwritten::Unwritten;
 use crate::application::Application;
@@ -21,6 +23,8 @@ pub(crate) struct Pending<A: Application> {
     pub(crate) taken: usize,
     /// How many bytes the next request takes at least.
     pub(crate) needed: usize,
+    /// When the first look was taken at a part of the next request; [`Time::NEVER`] before.
+    pub(crate) since: Time,
     /// A request that takes longer.
     pub(crate) request: Option<A::Request>,
     /// A reply that is not written completely.
@@ -54,6 +58,12 @@ impl<A: Application> Stream<A> {
         self.pending.as_ref().is_some_and(|pending| pending.replies.are_awaited())
     }
 
+    /// Since when a request has been arriving, if nothing else is under way; otherwise [`Time::NEVER`].
+    pub(crate) fn arriving_since(&self) -> Time {
+        let waits = self.pending.as_deref().filter(|pending| pending.is_nothing());
+        waits.map_or(Time::NEVER, |pending| pending.since)
+    }
+
     /// Bytes allocated for data.
     pub(crate) fn allocated(&self) -> usize {
         let of = |pending: &Pending<A>| {
@@ -70,6 +80,7 @@ impl<A: Application> Pending<A> {
             input: Vec::new(),
             taken: 0,
             needed: 0,
+            since: Time::NEVER,
             request: None,
             reply: None,
             timed: None,

@@ -19,15 +19,25 @@ pub(super) enum RangeOutcome {
 impl Range {
     /// Reads the value of a `Range` field, for a file of `len` bytes.
     pub(super) fn parse(text: &str, len: u64) -> RangeOutcome {
-        let Some((first, last)) = text.strip_prefix("bytes=").and_then(|spec| spec.split_once('-'))
+        let Some((unit, (first, last))) =
+            text.split_once('=').and_then(|(unit, spec)| Some((unit, spec.split_once('-')?)))
         else {
             return RangeOutcome::Whole;
         };
-        let number = |text: &str| text.trim().parse::<u64>().ok();
+        if !unit.eq_ignore_ascii_case("bytes") {
+            return RangeOutcome::Whole;
+        }
+        let number = |text: &str| {
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            // Numbers beyond all lengths are as good as the greatest one.
+            (is_number && !text.is_empty()).then(|| text.parse::<u64>().unwrap_or(u64::MAX))
+        };
         let (start, end) = match (first.trim(), last.trim()) {
             ("", last) => match number(last) {
                 None => return RangeOutcome::Whole,
                 Some(0) => return RangeOutcome::Unsatisfiable,
+                // The last bytes of nothing are all of it, and no `Content-Range` could name them.
+                Some(_) if len == 0 => return RangeOutcome::Whole,
                 Some(count) => (len.saturating_sub(count), len),
             },
             (first, "") => match number(first) {
@@ -63,7 +73,14 @@ mod tests {
             ("bytes=-4", part(6, 4)),
             ("bytes=-400", part(0, 10)),
             ("bytes=0-18446744073709551615", part(0, 10)),
+            ("bytes=0-99999999999999999999", part(0, 10)),
+            ("BYTES=1-1", part(1, 1)),
             ("bytes=10-", RangeOutcome::Unsatisfiable),
+            ("bytes=99999999999999999999-", RangeOutcome::Unsatisfiable),
+            ("bytes=+1-2", RangeOutcome::Whole),
+            ("bytes=-", RangeOutcome::Whole),
+            ("bytes=--5", RangeOutcome::Whole),
+            ("bytes", RangeOutcome::Whole),
             ("bytes=-0", RangeOutcome::Unsatisfiable),
             ("bytes=5-2", RangeOutcome::Whole),
             ("bytes=1-2,4-5", RangeOutcome::Whole),
@@ -73,5 +90,6 @@ mod tests {
             assert_eq!(Range::parse(text, 10), expected, "{text}");
         }
         assert_eq!(Range::parse("bytes=0-", 0), RangeOutcome::Unsatisfiable);
+        assert_eq!(Range::parse("bytes=-5", 0), RangeOutcome::Whole);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 
 /// A directory and what lies beneath it.
 #[derive(Debug)]
@@ -14,10 +14,42 @@ pub(super) struct Tree(OwnedFd);
 /// What a path names.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// A file, and its length.
-    File(File, u64),
+    /// A file, and its version.
+    File(File, Version),
     /// A directory whose name lacks its slash.
     Directory,
+}
+
+/// The version of a file: two that are equal have the same contents, unless the file was modified twice within the time that its
+/// system can tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    device: u64,
+    inode: u64,
+    /// Bytes.
+    pub(super) len: u64,
+    /// Seconds since 1970, and nanoseconds.
+    pub(super) modified: (i64, u32),
+    changed: (i64, u32),
+}
+
+impl Version {
+    /// The version of an open file.
+    pub(super) fn of(file: impl AsFd) -> io::Result<Version> {
+        Ok(Version::from(&rustix::fs::fstat(file)?))
+    }
+}
+
+impl From<&Stat> for Version {
+    fn from(status: &Stat) -> Version {
+        Version {
+            device: status.st_dev,
+            inode: status.st_ino,
+            len: status.st_size as u64,
+            modified: (status.st_mtime, status.st_mtime_nsec as u32),
+            changed: (status.st_ctime, status.st_ctime_nsec as u32),
+        }
+    }
 }
 
 /// What stands for a directory.
@@ -45,7 +77,7 @@ impl Tree {
         let file = self.open_at(&name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&file)?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => Ok(Found::File(file.into(), status.st_size as u64)),
+            FileType::RegularFile => Ok(Found::File(file.into(), Version::from(&status))),
             FileType::Directory => Ok(Found::Directory),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
@@ -58,13 +90,22 @@ impl Tree {
     }
 
     /// Gives a file in `directory` another name there; returns whether there was none of that name.
-    pub(super) fn rename(&self, directory: &str, from: &str, to: &str) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if there was one and the file `must_be_new`.
+    pub(super) fn rename(
+        &self,
+        directory: &str,
+        from: &str,
+        to: &str,
+        must_be_new: bool,
+    ) -> io::Result<bool> {
         let directory = self.directory(directory)?;
         let new =
             rustix::fs::renameat_with(&directory, from, &directory, to, RenameFlags::NOREPLACE);
         match new {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::EXIST | rustix::io::Errno::INVAL) => {
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::INVAL) if !must_be_new => {
                 rustix::fs::renameat(&directory, from, &directory, to)?;
                 Ok(false)
             }

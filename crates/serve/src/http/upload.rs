@@ -2,13 +2,20 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::tree::Tree;
+use super::conditions::{Conditions, Outcome, Validators};
+use super::head::Method;
+use super::tree::{Found, Tree};
 
 /// Distinguishes uploads of a process that are under way.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// How names of files begin that are not complete.
+pub(super) const UNFINISHED: &str = ".rheo-";
+/// The longest name that Linux has.
+const NAME: usize = 255;
 
 /// A file on its way. It gets its name when it is complete; until then it has one that starts with a dot, and what is not completed
 /// is removed. One lane at a time has it, so the lock never waits.
@@ -19,8 +26,6 @@ pub struct Upload(Mutex<State>);
 enum State {
     /// Nothing was written yet.
     New,
-    /// It is to have this path, and no bytes.
-    Empty(String),
     Open(Open),
     /// It is over, one way or the other.
     Over,
@@ -32,8 +37,54 @@ struct Open {
     directory: String,
     temporary: String,
     name: String,
+    /// The conditions under which the file may get its name.
+    conditions: Option<Box<Conditions>>,
     /// Removes the file if it is not completed.
     tree: Tree,
+    _permit: Permit,
+}
+
+/// What may be under way at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Permits(Arc<AtomicUsize>);
+
+/// One upload of those that may be under way.
+#[derive(Debug)]
+struct Permit(Arc<AtomicUsize>);
+
+impl Permits {
+    pub(super) fn new(count: usize) -> Permits {
+        Permits(Arc::new(AtomicUsize::new(count)))
+    }
+
+    fn take(&self) -> Option<Permit> {
+        // Relaxed: the count publishes nothing.
+        let less = |count: usize| count.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
+        Some(Permit(self.0.clone()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Why an upload fails.
+#[derive(Debug)]
+pub(super) enum UploadError {
+    /// As many are under way as may be.
+    Busy,
+    /// Its conditions do not hold.
+    Condition,
+    Io(io::Error),
+}
+
+impl<E: Into<io::Error>> From<E> for UploadError {
+    fn from(error: E) -> UploadError {
+        UploadError::Io(error.into())
+    }
 }
 
 impl Upload {
@@ -41,56 +92,94 @@ impl Upload {
         Upload(Mutex::new(State::New))
     }
 
-    /// One of no bytes.
-    pub(super) fn empty(path: String) -> Upload {
-        Upload(Mutex::new(State::Empty(path)))
-    }
-
-    /// Opens the file that is to become `path`.
-    pub(super) fn begin(&self, tree: &Tree, path: &str) -> io::Result<()> {
-        let open = Open::new(tree, path);
+    /// Opens the file that is to become `path`, if the conditions hold at `now`, in seconds since 1970.
+    pub(super) fn begin(
+        &self,
+        tree: &Tree,
+        permits: &Permits,
+        path: &str,
+        conditions: Option<Box<Conditions>>,
+        now: i64,
+    ) -> Result<(), UploadError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State::Over;
-        *state = State::Open(open?);
+        check(conditions.as_deref(), tree, path, now)?;
+        let permit = permits.take().ok_or(UploadError::Busy)?;
+        *state = State::Open(Open::new(tree, path, conditions, permit)?);
         Ok(())
     }
 
-    /// Appends bytes. Behind the last ones, the file gets its name; then the result states whether it is new.
-    pub(super) fn write(
-        &self,
-        tree: &Tree,
-        bytes: &[u8],
-        is_last: bool,
-    ) -> io::Result<Option<bool>> {
+    /// Appends bytes.
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), UploadError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut open = match std::mem::replace(&mut *state, State::Over) {
-            State::Open(open) => open,
-            State::Empty(path) => Open::new(tree, &path)?,
-            State::New | State::Over => return Err(io::ErrorKind::BrokenPipe.into()),
-        };
-        open.file.write_all(bytes)?;
-        if !is_last {
-            *state = State::Open(open);
-            return Ok(None);
+        match &mut *state {
+            State::Open(open) => Ok(open.file.write_all(bytes)?),
+            State::New | State::Over => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
         }
-        let is_new = open.tree.rename(&open.directory, &open.temporary, &open.name)?;
+    }
+
+    /// Gives the file its name, if the conditions still hold. Returns whether there was none of that name.
+    pub(super) fn finish(&self, now: i64) -> Result<bool, UploadError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let State::Open(mut open) = std::mem::replace(&mut *state, State::Over) else {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        };
+        let conditions = open.conditions.as_deref();
+        check(conditions, &open.tree, &format!("{}/{}", open.directory, open.name), now)?;
+        let must_be_new = conditions.is_some_and(Conditions::want_new);
+        let Open { directory, temporary, name, tree, .. } = &open;
+        let is_new = match tree.rename(directory, temporary, name, must_be_new) {
+            Err(error) if must_be_new && error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(UploadError::Condition);
+            }
+            renamed => renamed?,
+        };
         open.temporary.clear();
-        Ok(Some(is_new))
+        Ok(is_new)
+    }
+}
+
+/// Evaluates conditions for the file that has the path now (RFC 9110, section 13.2.1).
+fn check(
+    conditions: Option<&Conditions>,
+    tree: &Tree,
+    path: &str,
+    now: i64,
+) -> Result<(), UploadError> {
+    let Some(conditions) = conditions else { return Ok(()) };
+    let file = match tree.find(path) {
+        Ok(Found::File(_, version)) => Some(Validators::of(&version, now)),
+        Ok(Found::Directory) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    match conditions.evaluate(Method::Put, file.as_ref(), now) {
+        Outcome::Proceed => Ok(()),
+        Outcome::NotModified | Outcome::Failed => Err(UploadError::Condition),
     }
 }
 
 impl Open {
-    fn new(tree: &Tree, path: &str) -> io::Result<Open> {
+    fn new(
+        tree: &Tree,
+        path: &str,
+        conditions: Option<Box<Conditions>>,
+        permit: Permit,
+    ) -> io::Result<Open> {
         let (directory, name) = path.rsplit_once('/').unwrap_or_default();
         if name.is_empty() || name == "." || name == ".." {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // Not only when all of it has arrived.
+        if name.len() > NAME {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".rheo-{}-{number}", std::process::id());
+        let temporary = format!("{UNFINISHED}{}-{number}", std::process::id());
         let tree = tree.try_clone()?;
         let file = tree.create(&format!("{directory}/{temporary}"))?;
         let (directory, name) = (directory.to_owned(), name.to_owned());
-        Ok(Open { file, directory, temporary, name, tree })
+        Ok(Open { file, directory, temporary, name, conditions, tree, _permit: permit })
     }
 }
 

@@ -57,7 +57,7 @@ impl<D: Driver> TcpService<D> {
         loop {
             let Found::Live(_, entry) = connections.get(slot) else { return None };
             self.note_events(entry, out);
-            self.check_idle(entry, now);
+            self.check_progress(entry, now);
             let work = self.noted.is_watched.then(|| self.work());
             let mut around = Surroundings {
                 now,
@@ -111,7 +111,8 @@ impl<D: Driver> TcpService<D> {
             return Next::At(Time::ZERO);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
-        Next::At(due.min(self.idle_deadline(entry)).min(fit_deadline(entry, now)))
+        let end = self.idle_deadline(entry).min(self.request_deadline(entry));
+        Next::At(due.min(end).min(fit_deadline(entry, now)))
     }
 
     fn note_events(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) {
@@ -169,8 +170,12 @@ impl<D: Driver> TcpService<D> {
         entry.phase = Phase::Done;
     }
 
-    /// Ends a connection on which nothing has moved for too long.
-    fn check_idle(&mut self, entry: &mut Entry<D::Stream>, now: Time) {
+    /// Ends a connection on which nothing has moved, or a request has been arriving, for too long.
+    fn check_progress(&mut self, entry: &mut Entry<D::Stream>, now: Time) {
+        if self.request_deadline(entry) <= now {
+            self.counters.refused.increment();
+            return self.driver.end_late(entry);
+        }
         let is_open = matches!(entry.phase, Phase::Open | Phase::Ending);
         if !is_open || self.idle_deadline(entry) > now {
             return;
@@ -179,6 +184,16 @@ impl<D: Driver> TcpService<D> {
         // The program has another such time to end it.
         entry.active = now;
         self.driver.end_idle(entry, now);
+    }
+
+    /// When the request that is arriving, if there is one, must be whole.
+    fn request_deadline(&self, entry: &Entry<D::Stream>) -> Time {
+        let since = D::arriving_since(&entry.stream);
+        if since == Time::NEVER || entry.phase != Phase::Open {
+            return Time::NEVER;
+        }
+        let timeout = self.listeners.request_timeout(entry.listener);
+        timeout.map_or(Time::NEVER, |timeout| since + timeout)
     }
 
     /// When the service itself has something to do about a connection that is silent.
