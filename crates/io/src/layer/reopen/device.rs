@@ -83,13 +83,11 @@ impl Reopener {
         let monitor = lock(&self.0.behind).monitor.clone();
         self.0.lanes.iter().for_each(|lane| lane.let_go());
         monitor.let_go();
-        let is_in_the_way = |device: &&Box<dyn Device>| device.is_exclusive();
-        let vacancy = lock(&self.0.behind).device.as_ref().filter(is_in_the_way).map(|device| {
-            Box::new(Vacancy::after(&**device, self.0.lanes.len())) as Box<dyn Device>
-        });
-        if let Some(vacancy) = vacancy {
-            self.exchange(vacancy, true);
-        }
+        let vacancy = match lock(&self.0.behind).device.as_deref() {
+            Some(device) if device.is_exclusive() => Vacancy::after(device, self.0.lanes.len()),
+            _ => return,
+        };
+        self.exchange(Box::new(vacancy), true);
     }
 
     /// Opens the device anew, and gives lanes the new queues; `false` when the run is about to end. Takes as
