@@ -288,7 +288,7 @@ mod tests {
             ring.consume(left);
             let kept = data[read + left..pushed].to_vec();
             ring.fit();
-            prop_assert_eq!(ring.pieces(0, ring.len()).concat(), kept);
+            prop_assert_eq!(ring.pieces(0, ring.len()).concat(), &kept[..]);
             prop_assert!(ring.allocated() <= (2 * kept.len()).max(FIRST));
             let taken = ring.push(&data[..100]);
             prop_assert_eq!(ring.pieces(0, ring.len()).concat(), [&kept[..], &data[..taken]].concat());
