@@ -149,7 +149,7 @@ impl Connection {
                 return false;
             }
             self.establish(now);
-        } else if !acceptance::is_plausible_ack(ack, una, next, self.sender.largest_window()) {
+        } else if !acceptance::is_plausible_ack(ack, una, next, self.oldest_ack(ack)) {
             self.ignore(Ignored::ImplausibleAcknowledgement);
             self.challenge(now);
             return false;
@@ -168,6 +168,16 @@ impl Connection {
             self.change_state(self.state.after_fin_acknowledged(), now);
         }
         !self.state.is_over()
+    }
+
+    /// How far behind what is acknowledged an acknowledgement may lie: a window of the peer (RFC 5961, 5.2), and no further than what
+    /// was ever sent. A connection that has sent 4 GiB begins to count anew.
+    fn oldest_ack(&self, ack: SequenceNumber) -> u32 {
+        let una = self.sender.una();
+        if !ack.is_before(una) {
+            return 0;
+        }
+        self.sender.largest_window().min(una.since(self.initial.sequence + 1))
     }
 
     /// Takes the stamp of a segment to echo it (RFC 7323, 4.3): only once number and acknowledgement are acceptable. PAWS drops what

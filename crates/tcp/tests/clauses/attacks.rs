@@ -112,6 +112,24 @@ fn acknowledgements_of_the_future_and_the_distant_past_are_challenged_and_their_
 }
 
 #[test]
+fn bytes_that_were_never_sent_cannot_be_acknowledged() {
+    for sent in [0, 100] {
+        let mut script = Script::established(plain());
+        if sent > 0 {
+            script.write(sent);
+            script.sent();
+            script.receive(1, Some(1 + sent as u32), b"");
+        }
+        // Within a window of the peer behind what is acknowledged, but before the first byte.
+        let forged = Header { ack: Some(SequenceNumber(OURS)), ..script.header(1, None) };
+        script.receive_header(forged, b"evil");
+        assert_eq!((script.sent_one().acks(), script.connection.info().unread), (Some(1), 0));
+        script.receive(1, Some(1), b"peer");
+        assert_eq!(script.read(10), 4, "the oldest that may be");
+    }
+}
+
+#[test]
 fn challenges_are_limited_to_two_a_second() {
     let mut script = Script::established(plain());
     let mut times = Vec::new();
