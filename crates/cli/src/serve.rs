@@ -211,6 +211,14 @@ struct CommonArgs {
     /// values are sent in pieces. 64MiB by default.
     #[arg(long, value_name = "SIZE")]
     reply_memory: Option<String>,
+    /// Bytes of one connection that wait to be sent or acknowledged at most. The buffer grows to twice the congestion window, as
+    /// memory allows: to 4MiB unless given.
+    #[arg(long, value_name = "SIZE")]
+    send_buffer: Option<String>,
+    /// Bytes of one connection that are received and not read at most. The window grows to twice what is read in a round trip, as
+    /// memory allows: to 6MiB unless given.
+    #[arg(long, value_name = "SIZE")]
+    receive_buffer: Option<String>,
     /// How long a connection may be silent.
     #[arg(long, value_name = "TIME", default_value = "5min")]
     idle_timeout: String,

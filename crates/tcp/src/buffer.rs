@@ -63,6 +63,11 @@ impl Buffer {
         }
     }
 
+    /// Bytes that one ring should have at most.
+    pub(crate) fn affordable(&self) -> usize {
+        self.budget.as_ref().map_or(usize::MAX, |budget| budget.affordable())
+    }
+
     pub(crate) fn is_exhausted(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.is_exhausted())
     }

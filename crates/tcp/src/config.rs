@@ -13,11 +13,12 @@ pub struct Config {
     pub default_mss: u16,
     /// Bytes that wait to be sent or acknowledged at most. At most 2^30.
     pub send_buffer: usize,
-    /// Bytes that may wait so at first. The bound grows to twice the congestion window, up to `send_buffer`.
+    /// Bytes that may wait so at first. The bound grows to twice the congestion window, up to `send_buffer`, as memory allows.
     pub initial_send_buffer: usize,
     /// Bytes received but not read at most, those beyond gaps included. The window is never larger. At most 2^30.
     pub receive_buffer: usize,
-    /// The window at first. It grows to twice what the program reads in a round trip, up to `receive_buffer`.
+    /// The window at first. It grows to twice what the program reads in a round trip, up to `receive_buffer`, as memory allows. The
+    /// window scale is that of `receive_buffer`.
     pub initial_receive_buffer: usize,
     /// Whether to offer time stamps.
     pub timestamps: bool,
@@ -65,9 +66,9 @@ impl Default for Config {
         Config {
             mss: 1_460,
             default_mss: 536,
-            send_buffer: 256 << 10,
+            send_buffer: 4 << 20,
             initial_send_buffer: 64 << 10,
-            receive_buffer: 256 << 10,
+            receive_buffer: 6 << 20,
             initial_receive_buffer: 64 << 10,
             timestamps: true,
             sack: true,

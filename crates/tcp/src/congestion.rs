@@ -2,12 +2,15 @@
 
 mod cubic;
 mod newreno;
+mod slow_start;
 
 use std::time::Duration;
 
 pub use cubic::Cubic;
 pub use newreno::NewReno;
 use rheostat_base::Time;
+
+use crate::sequence::SequenceNumber;
 
 /// Bytes that an acknowledgement has covered for the first time, while nothing is being repaired.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +21,12 @@ pub struct Acked {
     pub now: Time,
     /// The smoothed round-trip time, once there is one.
     pub round_trip: Option<Duration>,
+    /// How long ago the acknowledged segment was sent, where time stamps are used: in milliseconds.
+    pub sample: Option<Duration>,
+    /// The acknowledgement number.
+    pub una: SequenceNumber,
+    /// The number of the next segment that has not been sent.
+    pub next: SequenceNumber,
 }
 
 /// A congestion controller. It counts bytes; segments have up to `mss` of them.

@@ -1,11 +1,11 @@
 //! A budget for the buffers of many connections.
 //!
-//! Two marks divide it. Below the first, windows and send buffers grow with what programs read and peers acknowledge. Above it the
-//! budget is *under pressure*: a window is not offered beyond memory that is held already, but for a segment if nothing waits to
-//! be read; a send buffer grows to one segment at most; empty buffers give their memory back; and the owner accepts no new
-//! connections. What peers were promised before still finds memory up to the second mark. There, windows close, and data that
-//! finds no memory is not acknowledged, so that the peer sends it again. Marks that are a segment for each connection apart leave
-//! that to windows that were promised before.
+//! Two marks divide it. Below the first, windows and send buffers grow with what programs read and peers acknowledge, each to a
+//! quarter of what is left at most. Above it the budget is *under pressure*: a window is not offered beyond memory that is held
+//! already, but for a segment if nothing waits to be read; a send buffer grows to one segment at most; empty buffers give their
+//! memory back; and the owner accepts no new connections. What peers were promised before still finds memory up to the second
+//! mark. There, windows close, and data that finds no memory is not acknowledged, so that the peer sends it again. Marks that are
+//! a segment for each connection apart leave that to windows that were promised before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -80,6 +80,13 @@ impl MemoryBudget {
     /// Whether nothing can be allocated.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.used() >= self.limit || self.total.as_ref().is_some_and(|total| total.is_exhausted())
+    }
+
+    /// What a buffer may grow to: a quarter of what is left before there is pressure, so that several can grow, and each less the
+    /// less there is.
+    pub(crate) fn affordable(&self) -> usize {
+        let own = self.pressure.saturating_sub(self.used()) / 4;
+        self.total.as_ref().map_or(own, |total| own.min(total.affordable()))
     }
 
     pub(crate) fn try_charge(&self, bytes: usize, up_to: Mark) -> bool {

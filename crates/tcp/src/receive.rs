@@ -298,8 +298,8 @@ impl Receiver {
         let Some(target) = self.tuning.on_data(round_trip, now) else { return };
         let target = target.min(largest);
         if target > self.unread.limit() && !self.unread.is_under_pressure() {
-            self.unread.set_limit(target);
-            self.window.on_limit(target as u32, self.mss.into());
+            self.unread.tune_limit(target);
+            self.window.on_limit(self.unread.limit() as u32, self.mss.into());
         }
     }
 
@@ -352,8 +352,8 @@ impl Receiver {
     fn on_read(&mut self, len: usize) {
         self.urgent.on_read(self.read_position());
         self.tuning.on_read(len);
-        if self.unread.len() == 0 && self.held.is_empty() && self.unread.is_under_pressure() {
-            self.unread.give_back();
+        if self.held.is_empty() && self.unread.allocated() > 0 {
+            self.unread.trim(self.unread.is_under_pressure());
         }
         let room = self.offerable();
         if len > 0 && !self.is_finished() && self.window.is_update_worthwhile(self.next, room) {

@@ -20,6 +20,12 @@ pub(crate) struct Ring {
 /// Bytes that are allocated at first.
 const FIRST: usize = 128;
 
+/// Bytes of memory that an empty ring keeps at most.
+const KEPT: usize = 256 << 10;
+
+/// Rings with less memory than this are not shrunk: what many of them hold is small.
+const LEAST_SHRUNK: usize = 64 << 10;
+
 /// The largest limit: windows are no larger.
 pub(crate) const MAX_LIMIT: usize = 1 << 30;
 
@@ -58,9 +64,11 @@ impl Ring {
         self.bytes.is_under_pressure()
     }
 
-    /// Sets the limit, but to no less than what is allocated.
-    pub(crate) fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.max(self.bytes.len()).min(MAX_LIMIT) as u32;
+    /// Sets the limit, but to no less than what is allocated, and to no more than the budget has left for one ring.
+    pub(crate) fn tune_limit(&mut self, limit: usize) {
+        let affordable =
+            if limit > self.limit() { self.bytes.affordable().max(self.limit()) } else { limit };
+        self.limit = limit.min(affordable).max(self.bytes.len()).min(MAX_LIMIT) as u32;
     }
 
     /// Bytes that find room in memory that is held already.
@@ -68,11 +76,18 @@ impl Ring {
         self.bytes.len() - self.len()
     }
 
-    /// Gives back the memory of an empty ring. Nothing may have been placed ahead.
-    pub(crate) fn give_back(&mut self) {
+    /// Gives back memory that is not needed: of an empty ring all that is more than an idle connection may keep, and under pressure
+    /// everything; under pressure most of one that is nearly empty. Moves a quarter of what is given back at most. Nothing may have
+    /// been placed ahead.
+    pub(crate) fn trim(&mut self, is_under_pressure: bool) {
+        let allocated = self.bytes.len();
         if self.len == 0 {
-            self.bytes.free();
-            self.head = 0;
+            if allocated > KEPT || is_under_pressure {
+                self.bytes.free();
+                self.head = 0;
+            }
+        } else if is_under_pressure && allocated > LEAST_SHRUNK && allocated / 8 > self.len() {
+            self.resize(2 * self.len(), Mark::Limit);
         }
     }
 
@@ -83,14 +98,25 @@ impl Ring {
             return;
         }
         if self.len == 0 {
-            return self.give_back();
+            self.bytes.free();
+            self.head = 0;
+        } else {
+            self.resize(self.len(), Mark::Limit);
         }
-        let (len, head) = (self.len(), self.head as usize);
-        let Some(old) = self.bytes.try_replace(len, Mark::Limit) else { return };
-        let first = len.min(old.len() - head);
-        self.bytes[..first].copy_from_slice(&old[head..head + first]);
-        self.bytes[first..].copy_from_slice(&old[..len - first]);
+    }
+
+    /// Moves the bytes of the ring to memory of another size, if the budget has it. Nothing may have been placed ahead, unless the
+    /// size is larger.
+    fn resize(&mut self, size: usize, up_to: Mark) -> bool {
+        let head = self.head as usize;
+        let Some(old) = self.bytes.try_replace(size, up_to) else { return false };
+        let (behind, first) = old.split_at(head);
+        let first = &first[..first.len().min(size)];
+        let behind = &behind[..behind.len().min(size - first.len())];
+        self.bytes[..first.len()].copy_from_slice(first);
+        self.bytes[first.len()..first.len() + behind.len()].copy_from_slice(behind);
         self.head = 0;
+        true
     }
 
     /// Whether the ring has no memory, and would take some of the first size that this budget is charged with.
@@ -214,9 +240,9 @@ impl Ring {
         if index >= self.bytes.len() { index - self.bytes.len() } else { index }
     }
 
-    fn try_replace(&mut self, size: usize) -> Option<Box<[u8]>> {
+    fn try_grow(&mut self, size: usize) -> bool {
         let up_to = if size <= self.under_pressure as usize { Mark::Limit } else { Mark::Pressure };
-        self.bytes.try_replace(size, up_to)
+        self.resize(size, up_to)
     }
 
     /// Allocates for so many bytes, if the budget has them: twice as many as there are, or as many as are needed. All bytes move,
@@ -226,14 +252,7 @@ impl Ring {
             return true;
         }
         let size = needed.max(self.bytes.len() * 2).max(FIRST).min(self.limit());
-        let Some(old) = self.try_replace(size).or_else(|| self.try_replace(needed)) else {
-            return false;
-        };
-        let (behind, first) = old.split_at(self.head as usize);
-        self.bytes[..first.len()].copy_from_slice(first);
-        self.bytes[first.len()..old.len()].copy_from_slice(behind);
-        self.head = 0;
-        true
+        self.try_grow(size) || self.try_grow(needed)
     }
 }
 
@@ -244,6 +263,58 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn under_pressure_from(mark: usize) -> (Ring, Arc<MemoryBudget>) {
+        let budget = Arc::new(MemoryBudget::new(mark, 8 << 20));
+        let mut ring = Ring::new(4 << 20);
+        ring.set_memory(Some(budget.clone()));
+        (ring, budget)
+    }
+
+    #[test]
+    fn an_empty_ring_gives_back_what_it_has_grown_to() {
+        let (mut ring, budget) = under_pressure_from(8 << 20);
+        for (pushed, kept) in [(KEPT, KEPT), (KEPT + 1, 0)] {
+            assert_eq!(ring.push(&vec![7; pushed]), pushed);
+            ring.trim(false);
+            assert!(ring.allocated() >= pushed, "it is not empty");
+            ring.consume(pushed);
+            ring.trim(false);
+            assert_eq!((ring.allocated(), budget.used()), (kept, kept));
+        }
+    }
+
+    #[test]
+    fn under_pressure_a_nearly_empty_ring_shrinks_and_keeps_its_bytes() {
+        let (mut ring, budget) = under_pressure_from(1 << 20);
+        let data: Vec<u8> = (0..1_000_000_u32).map(|i| (i >> 3) as u8).collect();
+        assert_eq!(ring.push(&data), data.len());
+        ring.consume(860_000);
+        ring.push(&data[..20_000]);
+        ring.trim(true);
+        assert_eq!(ring.allocated(), 1_000_000, "more than an eighth is in use");
+        ring.consume(120_000);
+        ring.trim(false);
+        assert_eq!(ring.allocated(), 1_000_000, "there is no pressure");
+        ring.trim(true);
+        assert_eq!((ring.allocated(), budget.used()), (80_000, 80_000));
+        assert_eq!(ring.pieces(0, 40_000).concat(), [&data[980_000..], &data[..20_000]].concat());
+    }
+
+    #[test]
+    fn a_limit_rises_to_a_part_of_the_memory_that_is_left_and_falls_freely() {
+        let budget = Arc::new(MemoryBudget::new(1_000_000, 2_000_000));
+        let mut ring = Ring::new(50_000);
+        ring.set_memory(Some(budget.clone()));
+        ring.tune_limit(300_000);
+        assert_eq!(ring.limit(), 250_000);
+        budget.charge(900_000);
+        ring.tune_limit(300_000);
+        assert_eq!(ring.limit(), 250_000, "what was allowed stays allowed");
+        ring.tune_limit(60_000);
+        ring.tune_limit(70_000);
+        assert_eq!(ring.limit(), 60_000);
+    }
 
     proptest! {
         #[test]

@@ -254,9 +254,12 @@ impl Sender {
         &mut self.data
     }
 
-    /// Whether half of the buffer is free.
+    /// Whether half of the buffer is free. A quarter is enough when everything written has been sent and the congestion window
+    /// allows more than half of the buffer in flight, as it may with the largest one: the window would not be used otherwise.
     pub(crate) fn has_room(&self) -> bool {
-        self.data.room() * 2 >= self.data.limit()
+        let (room, limit) = (self.data.room(), self.data.limit());
+        let starves = || self.unsent() == 0 && self.congestion.get().window() as usize > limit / 2;
+        room * 2 >= limit || (room * 4 >= limit && starves())
     }
 
     /// Bytes of memory for data.
@@ -374,28 +377,29 @@ impl Sender {
             }
         } else if may_grow {
             let round_trip = self.round_trip.smoothed();
-            self.congestion.get_mut().on_ack(Acked { bytes, now, round_trip });
+            let (una, next) = (self.una, self.next);
+            let acked = Acked { bytes, now, round_trip, sample: echoed, una, next };
+            self.congestion.get_mut().on_ack(acked);
         }
         self.must_probe = false;
         self.progress = now;
         self.timer.stop();
     }
 
-    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it. The bound grows by a quarter at least, as a
-    /// window that grows with each acknowledgement would move the buffer each time. Where memory is scarce it stays as it is, and is
-    /// given back when it is empty.
+    /// Lets the buffer hold two congestion windows: one in flight, and one to follow it, as memory allows. The bound grows by a
+    /// quarter at least, as a window that grows with each acknowledgement would move the buffer each time. Memory that is not
+    /// needed is given back: where it is scarce, and what a buffer has grown to once it is empty.
     fn tune(&mut self, config: &Config) {
-        if self.data.is_under_pressure() {
-            if self.data.len() == 0 {
-                self.data.give_back();
-            }
+        let is_under_pressure = self.data.is_under_pressure();
+        self.data.trim(is_under_pressure);
+        if is_under_pressure {
             return;
         }
         let window = self.congestion.get().window() as usize;
         let (first, most) = (config.initial_send_buffer, config.send_buffer);
         let (target, limit) = (window.saturating_mul(2).max(first).min(most), self.data.limit());
         if target < limit || target >= limit + limit / 4 || target == most {
-            self.data.set_limit(target);
+            self.data.tune_limit(target);
         }
     }
 

@@ -221,6 +221,20 @@ fn a_link_without_faults_is_filled_and_nothing_is_sent_twice() {
 }
 
 #[test]
+fn a_long_fat_path_is_filled() {
+    // 200 Mbit/s and a round trip of 50 ms: 1.25 MB are under way, twenty times what buffers begin with.
+    let queue = 1_250_000;
+    let delay = Duration::from_millis(25);
+    let link = LinkConfig { rate: 25_000_000, delay, queue, ..LinkConfig::CLEAN };
+    for congestion in [Algorithm::NewReno, Algorithm::Cubic] {
+        let config = Config { congestion, ..Config::default() };
+        let (_, elapsed) = bulk(50_000_000, link, &config);
+        // 50 MB and their headers at 25 MB/s take 2.1 s.
+        assert!(elapsed < Duration::from_secs(3), "{congestion:?} {elapsed:?}");
+    }
+}
+
+#[test]
 fn with_sack_losses_are_repaired_without_waiting_for_timeouts() {
     let link = LinkConfig { loss: 5, ..LinkConfig::CLEAN };
     let config = Config { congestion: Algorithm::Cubic, ..Config::default() };

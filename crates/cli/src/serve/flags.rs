@@ -71,6 +71,12 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     for (key, value) in words.into_iter().chain(reply_memory) {
         let _ = writeln!(text, "{key} = {}", quote(value));
     }
+    // Defaults are no contradiction to a small `--shard-memory`; what is written here would be.
+    let buffers = [("send_buffer", &args.send_buffer), ("receive_buffer", &args.receive_buffer)];
+    for (key, value) in buffers {
+        let Some(value) = value else { continue };
+        let _ = writeln!(text, "{key} = {}", quote(value));
+    }
     let _ = match service {
         ServiceArgs::Http(args) => {
             text += &http(args);

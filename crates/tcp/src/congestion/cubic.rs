@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
+use super::slow_start::SlowStart;
 use super::{Acked, Congestion, initial_window};
 
 /// How fast the window grows (RFC 9438, 5).
@@ -13,12 +14,18 @@ const BETA: f64 = 0.7;
 /// The increase per round trip with which this decrease is as fair as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
+/// What the window grows by in a round trip between the first slow start and the first loss, as on Linux: no less than a segment.
+/// Slow start may end long before the path is full, as beside another connection, and the cubic function is flat there.
+const PROBE: f64 = 0.05;
+
 /// A window that grows as a cubic function of the time since the last loss.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mss: u32,
+    /// Infinite until a loss, or the first slow start, has set it.
+    threshold: f32,
     window: f64,
-    threshold: f64,
+    start: SlowStart,
     /// Few connections have seen one.
     loss: Option<Box<Loss>>,
 }
@@ -48,7 +55,8 @@ impl Cubic {
     /// With the initial window for segments of `mss` bytes.
     pub fn new(mss: u32) -> Cubic {
         let window = f64::from(initial_window(mss)) / f64::from(mss);
-        Cubic { mss, window, threshold: f64::INFINITY, loss: None }
+        let start = SlowStart::default();
+        Cubic { mss, threshold: f32::INFINITY, window, start, loss: None }
     }
 
     /// W_max with fast convergence, and the threshold.
@@ -59,7 +67,25 @@ impl Cubic {
         loss.plateau = if window < loss.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         loss.epoch = None;
         let in_flight = f64::from(in_flight) / f64::from(self.mss);
-        self.threshold = (in_flight.min(window) * BETA).max(2.0);
+        self.threshold = (in_flight.min(window) * BETA).max(2.0) as f32;
+        self.start.end();
+    }
+
+    /// The first slow start leaves when delays rise (RFC 9406); later ones have the threshold.
+    fn start_slowly(&mut self, acked: &Acked) {
+        if self.threshold < f32::INFINITY {
+            self.window += self.to_segments(acked.bytes).min(1.0);
+            return;
+        }
+        let growth = self.start.on_ack(acked, self.window(), self.mss);
+        self.window += self.to_segments(growth.bytes);
+        if growth.is_over {
+            self.threshold = self.window as f32;
+        }
+    }
+
+    fn to_segments(&self, bytes: u32) -> f64 {
+        f64::from(bytes) / f64::from(self.mss)
     }
 
     /// Congestion avoidance begins anew.
@@ -71,7 +97,10 @@ impl Cubic {
 
     fn avoid(&mut self, segments: f64, now: Time, round_trip: Duration) {
         let window = self.window;
-        let loss = self.loss.get_or_insert_default();
+        let Some(loss) = &mut self.loss else {
+            self.window += segments * PROBE.max(1.0 / window);
+            return;
+        };
         let epoch = loss.epoch.get_or_insert_with(|| {
             let origin = loss.plateau.max(window);
             Epoch { start: now, rise: ((origin - window) / C).cbrt(), origin, estimate: window }
@@ -99,7 +128,7 @@ impl Congestion for Cubic {
     }
 
     fn threshold(&self) -> u32 {
-        self.to_bytes(self.threshold)
+        self.to_bytes(self.threshold.into())
     }
 
     fn on_mss(&mut self, mss: u32) {
@@ -110,7 +139,7 @@ impl Congestion for Cubic {
         let scale = f64::from(self.mss) / f64::from(mss);
         self.mss = mss;
         self.window = (self.window * scale).max(1.0);
-        self.threshold *= scale;
+        self.threshold *= scale as f32;
         if let Some(loss) = &mut self.loss {
             loss.prior *= scale;
             loss.plateau *= scale;
@@ -119,17 +148,17 @@ impl Congestion for Cubic {
     }
 
     fn on_ack(&mut self, acked: Acked) {
-        let segments = f64::from(acked.bytes) / f64::from(self.mss);
-        if self.window < self.threshold {
-            self.window += segments.min(1.0);
+        if self.window < self.threshold.into() {
+            self.start_slowly(&acked);
         } else {
+            let segments = self.to_segments(acked.bytes);
             self.avoid(segments, acked.now, acked.round_trip.unwrap_or_default());
         }
     }
 
     fn on_loss(&mut self, in_flight: u32, _: Time) {
         self.reduce(in_flight);
-        self.window = self.threshold;
+        self.window = self.threshold.into();
     }
 
     fn on_timeout(&mut self, in_flight: u32, is_first: bool, _: Time) {
@@ -150,9 +179,15 @@ impl Congestion for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sequence::SequenceNumber;
 
     const MSS: u32 = 1_000;
     const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+    fn acked(now: Time) -> Acked {
+        let (una, next) = (SequenceNumber(0), SequenceNumber(0));
+        Acked { bytes: MSS, now, round_trip: Some(ROUND_TRIP), sample: None, una, next }
+    }
 
     /// Acknowledges whole windows, one per round trip, and returns the window after each.
     fn run(controller: &mut Cubic, start: Time, trips: u32) -> Vec<u32> {
@@ -160,7 +195,7 @@ mod tests {
         for trip in 0..trips {
             let now = start + ROUND_TRIP * trip;
             for _ in 0..controller.window() / MSS {
-                controller.on_ack(Acked { bytes: MSS, now, round_trip: Some(ROUND_TRIP) });
+                controller.on_ack(acked(now));
             }
             windows.push(controller.window());
         }
@@ -197,6 +232,19 @@ mod tests {
         let windows = run(&mut controller, Time::ZERO, 10);
         // 0.53 segments a round trip; the cubic function would have added less than one in a second.
         assert!(windows[9] >= 11 * MSS, "{windows:?}");
+    }
+
+    #[test]
+    fn until_the_first_loss_the_window_grows_by_a_twentieth_in_a_round_trip() {
+        let mut controller = Cubic::new(MSS);
+        (controller.window, controller.threshold) = (1_000.0, 1_000.0);
+        let windows = run(&mut controller, Time::ZERO, 3);
+        assert!((1_048_000..=1_052_000).contains(&windows[0]), "{windows:?}");
+        assert!((1_150_000..=1_165_000).contains(&windows[2]), "{windows:?}");
+        controller.on_loss(1_000 * MSS, Time::ZERO);
+        let before = controller.window();
+        let windows = run(&mut controller, Time::from_secs(1), 1);
+        assert!(windows[0] < before + before / 20, "{before} {windows:?}");
     }
 
     #[test]

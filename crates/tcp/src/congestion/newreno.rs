@@ -2,6 +2,7 @@
 
 use rheostat_base::Time;
 
+use super::slow_start::SlowStart;
 use super::{Acked, Congestion, initial_window};
 
 /// Additive increase, multiplicative decrease.
@@ -9,7 +10,9 @@ use super::{Acked, Congestion, initial_window};
 pub struct NewReno {
     mss: u32,
     window: u32,
+    /// [`u32::MAX`] until a loss, or the first slow start, has set it.
     threshold: u32,
+    start: SlowStart,
     /// Bytes acknowledged towards the next increase in congestion avoidance.
     acked: u32,
 }
@@ -17,12 +20,32 @@ pub struct NewReno {
 impl NewReno {
     /// With the initial window for segments of `mss` bytes.
     pub fn new(mss: u32) -> NewReno {
-        NewReno { mss, window: initial_window(mss), threshold: u32::MAX, acked: 0 }
+        NewReno {
+            mss,
+            window: initial_window(mss),
+            threshold: u32::MAX,
+            start: SlowStart::default(),
+            acked: 0,
+        }
     }
 
     fn halve(&mut self, in_flight: u32) {
         self.threshold = (in_flight / 2).max(2 * self.mss);
         self.acked = 0;
+        self.start.end();
+    }
+
+    /// The first slow start leaves when delays rise (RFC 9406); later ones have the threshold.
+    fn start_slowly(&mut self, acked: &Acked) {
+        if self.threshold < u32::MAX {
+            self.window = self.window.saturating_add(acked.bytes.min(self.mss));
+            return;
+        }
+        let growth = self.start.on_ack(acked, self.window, self.mss);
+        self.window = self.window.saturating_add(growth.bytes);
+        if growth.is_over {
+            self.threshold = self.window;
+        }
     }
 }
 
@@ -46,7 +69,7 @@ impl Congestion for NewReno {
 
     fn on_ack(&mut self, acked: Acked) {
         if self.window < self.threshold {
-            self.window = self.window.saturating_add(acked.bytes.min(self.mss));
+            self.start_slowly(&acked);
             return;
         }
         self.acked = self.acked.saturating_add(acked.bytes);
@@ -76,20 +99,25 @@ impl Congestion for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sequence::SequenceNumber;
 
     const MSS: u32 = 1_000;
 
     fn acked(bytes: u32) -> Acked {
-        Acked { bytes, now: Time::ZERO, round_trip: None }
+        let (una, next) = (SequenceNumber(0), SequenceNumber(0));
+        Acked { bytes, now: Time::ZERO, round_trip: None, sample: None, una, next }
     }
 
     #[test]
-    fn slow_start_adds_at_most_a_segment_per_acknowledgement() {
+    fn an_acknowledgement_adds_eight_segments_to_the_first_slow_start_and_one_to_later_ones() {
         let mut controller = NewReno::new(MSS);
-        controller.on_ack(acked(5 * MSS));
-        assert_eq!(controller.window(), 11 * MSS);
+        controller.on_ack(acked(20 * MSS));
+        assert_eq!(controller.window(), 18 * MSS);
+        controller.on_timeout(20 * MSS, true, Time::ZERO);
+        controller.on_ack(acked(20 * MSS));
+        assert_eq!(controller.window(), 2 * MSS);
         controller.on_ack(acked(10));
-        assert_eq!(controller.window(), 11 * MSS + 10);
+        assert_eq!(controller.window(), 2 * MSS + 10);
     }
 
     #[test]

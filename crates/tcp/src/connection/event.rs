@@ -52,7 +52,8 @@ pub enum Event {
     Readable,
     /// The peer has said that more of its data is urgent; [`Connection::urgent`](super::Connection::urgent) has how much.
     Urgent,
-    /// After a write that did not take everything there is room again, half of the buffer at least.
+    /// After a write that did not take everything there is room again: half of the buffer, or a quarter where more than half may
+    /// be in flight.
     Writable,
     /// The peer has sent all it had to send; what is unread can still be read.
     PeerFinished,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheostat_tcp::{Config, Event, MemoryBudget, SpareBuffers, WriteError};
+use rheostat_tcp::{Config, Event, MemoryBudget, Segment, SpareBuffers, WriteError};
 
 use crate::script::{Script, plain};
 
@@ -217,4 +217,35 @@ fn grown_buffers_those_of_others_and_all_under_pressure_are_no_spares() {
     spares.take_back(&mut script.connection);
     assert_eq!((script.connection.allocated(), budget.used()), (0, 900), "it is freed");
     budget.release(900);
+}
+
+/// Requests and answers of 100 bytes on each of so many connections, one after the other.
+fn exchanges(connections: usize, budget: &Arc<MemoryBudget>) -> Vec<Script> {
+    let mut spares = SpareBuffers::new(budget.clone());
+    let mut all = Vec::new();
+    for _ in 0..connections {
+        let mut script = Script::established(Config { timestamps: true, ..Config::default() });
+        script.connection.set_memory(Some(budget.clone()));
+        for exchange in 0..2 {
+            let header = script.header(1 + 100 * exchange, Some(1 + 100 * exchange));
+            let mut read = Vec::new();
+            let request = Segment { header, payload: &[0; 100] };
+            script.connection.handle_segment_reading(&request, &mut read, script.now);
+            spares.lend(&mut script.connection);
+            script.write(100);
+            script.sent();
+            script.receive(101 + 100 * exchange, Some(101 + 100 * exchange), b"");
+            spares.take_back(&mut script.connection);
+        }
+        all.push(script);
+    }
+    all
+}
+
+#[test]
+fn ten_thousand_idle_connections_hold_no_buffers() {
+    let budget = Arc::new(MemoryBudget::new(1 << 30, 1 << 30));
+    let idle = exchanges(10_000, &budget);
+    assert!(idle.iter().all(|script| script.connection.allocated() == 0));
+    assert_eq!(budget.used(), 0, "spare buffers ended with their owner");
 }

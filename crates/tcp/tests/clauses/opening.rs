@@ -39,7 +39,7 @@ fn options_are_offered_and_used_only_if_both_offer_them() {
     let options = script.sent_one().header.options;
     assert_eq!(
         (options.mss, options.window_scale, options.sack_permitted),
-        (Some(1_460), Some(3), true)
+        (Some(1_460), Some(7), true)
     );
     assert!(options.timestamps.is_some());
     // The peer offers nothing.

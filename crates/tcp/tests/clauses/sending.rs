@@ -251,13 +251,25 @@ fn an_older_segment_does_not_change_the_window() {
 
 #[test]
 fn the_send_buffer_is_bounded_and_room_is_reported() {
-    let mut script = Script::established(Config { send_buffer: 4_000, ..plain() });
-    assert_eq!(script.connection.write(&[0; 9_000], script.now), Ok(4_000));
+    let mut script = Script::established(Config { send_buffer: 40_000, ..plain() });
+    assert_eq!(script.connection.write(&[0; 90_000], script.now), Ok(40_000));
     assert_eq!(script.connection.write(&[0; 1], script.now), Err(WriteError::Blocked));
+    script.sent();
+    script.receive(1, Some(10_001), b"");
+    assert_eq!(script.events(), []);
+    script.sent();
+    script.receive(1, Some(20_001), b"");
+    assert_eq!(script.events(), [Event::Writable]);
+    assert_eq!(script.connection.info().allocated, 40_000);
+}
+
+#[test]
+fn room_is_reported_early_where_more_than_half_of_the_buffer_may_be_in_flight() {
+    let mut script = Script::established(Config { send_buffer: 8_000, ..plain() });
+    assert_eq!(script.connection.write(&[0; 9_000], script.now), Ok(8_000));
     script.sent();
     script.receive(1, Some(1_001), b"");
     assert_eq!(script.events(), []);
     script.receive(1, Some(2_001), b"");
     assert_eq!(script.events(), [Event::Writable]);
-    assert_eq!(script.connection.info().allocated, 4_000);
 }
