@@ -275,10 +275,7 @@ impl World {
         drop((lanes, device, stepper, cache));
         let (buffers, buffers_home) = (pool.capacity(), pool.available());
         let violations = Remains { buffers, buffers_home, ..found }.check();
-        let device_dropped = devices[0].queue_full.iter().sum::<u64>()
-            + devices[0].no_buffer
-            + devices[0].oversize
-            + devices[0].malformed;
+        let device_dropped = devices[0].lost();
         let arrived = devices[0].arrived;
         Outcome { packets: collector.drain(), sum, received, violations, arrived, device_dropped }
     }

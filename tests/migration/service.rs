@@ -226,7 +226,7 @@ fn every_request_is_answered_once_and_in_order_while_shards_move() {
         assert_eq!(served.violations, [], "{replay}");
         assert_eq!(served.observed.wrong, Vec::<String>::new(), "{replay}");
         let (device, sum) = (&served.device, &served.sum);
-        let lost = device.queue_full.iter().sum::<u64>() + device.no_buffer + sum.dropped_total();
+        let lost = device.without_room() + sum.dropped_total();
         assert_eq!(served.observed.answered + lost, device.arrived, "{replay}");
         assert!(served.observed.answered > 100, "{replay}");
         assert_eq!((sum.shards_in, sum.shards_out), (served.moved, served.moved), "{replay}");

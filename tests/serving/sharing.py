@@ -15,7 +15,7 @@ FILES = 300
 #: Commands that redis-benchmark sends of each kind, so many at a time on a connection.
 COMMANDS, PIPELINE = 20_000, 16
 #: Why packets are lost on a wire that loses none.
-LOST = ("queue_full", "no_buffer", "transmit_refused")
+LOST = ("queue_full", "no_buffer", "fill_empty", "transmit_refused")
 #: Packets by which the service announces itself while the client's interface is down; that one refuses them.
 ANNOUNCEMENTS = 3
 

@@ -37,6 +37,8 @@ drop_reasons! {
     QueueFull = "queue_full",
     /// The packet pool had no buffer for an arriving or an originated packet.
     NoBuffer = "no_buffer",
+    /// The FILL ring of an AF_XDP queue was empty: lanes had not given the kernel enough buffers for what arrived.
+    FillEmpty = "fill_empty",
     /// A header is cut short, contradicts itself or claims more bytes than there are.
     Malformed = "malformed",
     /// The frame is longer than a chain of buffers may be.

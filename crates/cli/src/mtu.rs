@@ -87,7 +87,7 @@ impl Mtus {
         }
         if longest < mtu {
             said += &format!(
-                "; packets longer than {longest} that arrive are lost (no_buffer): start the run again to receive them"
+                "; packets longer than {longest} that arrive are lost (oversize): start the run again to receive them"
             );
         }
         let was_on = before.is_none_or(|before| u32::from(before) >= LEAST_V6);

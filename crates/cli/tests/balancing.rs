@@ -123,8 +123,15 @@ fn parks_a_lane_of(kind: &str) {
 }
 
 /// Reasons to drop a packet that is in order.
-const FULL: [&str; 6] =
-    ["queue_full", "no_buffer", "handoff_full", "hold_full", "transmit_full", "transmit_refused"];
+const FULL: [&str; 7] = [
+    "queue_full",
+    "no_buffer",
+    "fill_empty",
+    "handoff_full",
+    "hold_full",
+    "transmit_full",
+    "transmit_refused",
+];
 
 /// Sends datagrams of many flows from behind the other end of the link, without end. Slowly: the kernel's queues are those
 /// of tests in other namespaces as well, and where it does not get a core they are to have room for a while.

@@ -318,6 +318,8 @@ pub struct DeviceCounters {
     pub queue_full: Vec<u64>,
     /// Drops because no buffer was free.
     pub no_buffer: u64,
+    /// Drops because lanes had not given the kernel enough buffers, whether the pool has any or not.
+    pub fill_empty: u64,
     /// Frames longer than a chain of buffers may be.
     pub oversize: u64,
     /// Records of a capture that could not be read.
@@ -330,4 +332,16 @@ pub struct DeviceCounters {
     pub copied: u64,
     /// System calls that were to send packets; 0 where the device makes none, or one for each packet.
     pub send_calls: u64,
+}
+
+impl DeviceCounters {
+    /// Packets that were in order and dropped for want of room.
+    pub fn without_room(&self) -> u64 {
+        self.queue_full.iter().sum::<u64>() + self.no_buffer + self.fill_empty
+    }
+
+    /// Packets that arrived and were dropped, for whatever reason.
+    pub fn lost(&self) -> u64 {
+        self.without_room() + self.oversize + self.malformed
+    }
 }

@@ -24,8 +24,8 @@ impl LiveLine {
         let arrived = |sample: &Sample| {
             let devices = sample.devices.iter();
             devices.fold((0, 0, 0), |(packets, bytes, drops), device| {
-                let lost = device.queue_full.iter().sum::<u64>() + device.no_buffer;
-                (packets + device.arrived, bytes + device.arrived_bytes, drops + lost)
+                let drops = drops + device.without_room();
+                (packets + device.arrived, bytes + device.arrived_bytes, drops)
             })
         };
         let (before, after) = (arrived(earlier), arrived(later));

@@ -200,11 +200,7 @@ impl Remains {
 
 /// Packets a device passed on to its queues' owners.
 fn delivered(device: &DeviceCounters) -> u64 {
-    let dropped = device.queue_full.iter().sum::<u64>()
-        + device.no_buffer
-        + device.oversize
-        + device.malformed;
-    device.arrived.saturating_sub(dropped)
+    device.arrived.saturating_sub(device.lost())
 }
 
 /// Compares two samples of running lanes: no counter may go back.

@@ -47,6 +47,7 @@ impl Sample {
         for device in &self.devices {
             dropped[DropReason::QueueFull as usize] += device.queue_full.iter().sum::<u64>();
             dropped[DropReason::NoBuffer as usize] += device.no_buffer;
+            dropped[DropReason::FillEmpty as usize] += device.fill_empty;
             dropped[DropReason::Oversize as usize] += device.oversize;
             dropped[DropReason::Malformed as usize] += device.malformed;
         }

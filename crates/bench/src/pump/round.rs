@@ -121,6 +121,5 @@ fn step(config: &SimConfig, rate: u64, pool: &Mempool, polls: &[Poll]) -> Result
 }
 
 fn dropped(monitor: &dyn DeviceMonitor) -> u64 {
-    let counters = monitor.counters();
-    counters.queue_full.iter().sum::<u64>() + counters.no_buffer
+    monitor.counters().without_room()
 }

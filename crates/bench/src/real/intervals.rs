@@ -119,8 +119,7 @@ pub(crate) fn arrived(sample: &Sample) -> u64 {
 
 /// Packets for which there was no room, at devices or in lanes.
 pub(crate) fn no_room(sample: &Sample) -> u64 {
-    let devices = sample.devices.iter();
-    let before: u64 = devices.map(|d| d.queue_full.iter().sum::<u64>() + d.no_buffer).sum();
+    let before: u64 = sample.devices.iter().map(|device| device.without_room()).sum();
     let lane = |lane: &LaneSample| {
         NO_ROOM.iter().map(|&reason| lane.dropped[reason as usize]).sum::<u64>()
     };

@@ -106,11 +106,7 @@ impl Instance {
         let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
         let summary = with_progress(summary, &progress, &self.view, &sample);
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
-            let lost = counters.queue_full.iter().sum::<u64>()
-                + counters.no_buffer
-                + counters.oversize
-                + counters.malformed;
-            let (arrived, sent) = (counters.arrived, counters.sent);
+            let (arrived, lost, sent) = (counters.arrived, counters.lost(), counters.sent);
             DeviceState { device: device.clone(), arrived, lost, sent }
         });
         let backends = self.board.iter().flat_map(|board| board.backends());

@@ -67,7 +67,7 @@ fn packets_are_claimed_in_the_order_of_the_ring() {
             sharing[0].claimants.iter().map(|one| (one.claims, one.packets)).collect();
         assert_eq!((sharing.len(), counted), (1, vec![(150, 1_600), (150, 1_600)]));
         assert_eq!(
-            (counters.arrived, counters.queue_full, counters.no_buffer),
+            (counters.arrived, counters.queue_full, counters.fill_empty),
             (3_200, vec![0], 0)
         );
         source.close();
@@ -125,7 +125,7 @@ fn each_comes_once(count: u16, claimants: u16, hardware_queues: u32, descriptors
             .collect();
         let come = || {
             let counters = monitor.counters();
-            let lost = counters.no_buffer + counters.queue_full.iter().sum::<u64>();
+            let lost = counters.without_room();
             arrived.load(Ordering::Relaxed) + lost as usize
         };
         for round in 0..ROUNDS {
@@ -140,7 +140,7 @@ fn each_comes_once(count: u16, claimants: u16, hardware_queues: u32, descriptors
         lanes.into_iter().map(|lane| lane.join().unwrap()).collect()
     });
     let (counters, sharing) = (monitor.counters(), monitor.sharing());
-    let lost = counters.no_buffer + counters.queue_full.iter().sum::<u64>();
+    let lost = counters.without_room();
     let total: usize = received.iter().map(Vec::len).sum();
     let distinct: HashSet<_> = received.iter().flatten().collect();
     assert_eq!((total as u64 + lost, total), (u64::from(ROUNDS) * 32, distinct.len()));

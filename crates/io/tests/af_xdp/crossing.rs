@@ -73,7 +73,7 @@ fn full_rings_lose_what_is_counted() {
         }
         let arrived = sink.collect_present();
         let counters = sink.monitor().counters();
-        let dropped = counters.no_buffer + counters.queue_full[0];
+        let dropped = counters.without_room();
         assert!(dropped > 0, "{counters:?}");
         assert_eq!(arrived.len() as u64 + dropped, taken as u64, "{counters:?}");
         assert_eq!(counters.arrived, taken as u64);

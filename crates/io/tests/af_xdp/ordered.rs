@@ -282,7 +282,7 @@ fn what_comes_back_is_in_order() {
             }
             await_condition("packets do not come back", || {
                 let counters = monitor.counters();
-                let dropped = counters.no_buffer + counters.queue_full.iter().sum::<u64>();
+                let dropped = counters.without_room();
                 let gone = lost.load(Ordering::Relaxed) + dropped as usize;
                 if sent < COUNT && back.len() + gone + UNDER_WAY >= sent + 32 {
                     let frames: Vec<_> =

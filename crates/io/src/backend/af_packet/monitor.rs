@@ -73,6 +73,7 @@ impl DeviceMonitor for PacketMonitor {
             arrived_bytes: counters.arrived(|lane| &lane.bytes),
             queue_full,
             no_buffer: counters.arrived(|lane| &lane.no_buffer),
+            fill_empty: 0,
             oversize: counters.arrived(|lane| &lane.oversize),
             malformed: counters.arrived(|lane| &lane.malformed),
             sent: counters.sent(|lane| &lane.packets),

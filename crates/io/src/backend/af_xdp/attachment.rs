@@ -132,16 +132,26 @@ impl Attachment {
     /// What the kernel has dropped so far.
     pub(super) fn kernel_drops(&self) -> KernelDrops {
         let mut drops = KernelDrops::default();
+        let mut dropped = 0;
         for lanes in self.lanes.chunks(self.claimants) {
             let mut full = 0;
             let sockets = lanes.iter().flat_map(LaneSockets::all);
             for statistics in sockets.filter_map(|socket| socket.statistics().ok()) {
                 full += statistics.rx_ring_full.unwrap_or(0);
-                drops.no_buffer += statistics.rx_dropped;
+                dropped += statistics.rx_dropped;
                 drops.invalid += statistics.rx_invalid_descs + statistics.tx_invalid_descs;
             }
             drops.queue_full.push(full);
         }
+        // All sockets of a hardware queue have its FILL ring, and each states what was missed on that. Drivers miss buffers
+        // without losing a packet, too.
+        let sockets = self.lanes.first().map_or(&[][..], |lane| &lane.sockets);
+        let statistics = sockets.iter().filter_map(|socket| socket.statistics().ok());
+        // Kernels before 5.9 do not state it.
+        let missed = statistics.map(|found| found.rx_fill_ring_empty_descs.unwrap_or(u64::MAX));
+        let missed = missed.fold(0, u64::saturating_add);
+        drops.fill_empty = dropped.min(missed);
+        drops.too_long = dropped - drops.fill_empty;
         drops
     }
 

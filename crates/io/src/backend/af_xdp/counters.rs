@@ -51,9 +51,10 @@ pub(super) struct LaneCounters {
 pub(super) struct KernelDrops {
     /// Because an RX ring was full, by lane or by group of lanes that share it.
     pub(super) queue_full: Vec<u64>,
-    /// Because no buffer was in the FILL ring, or the frame was too long for a socket that takes no
-    /// packets of several buffers.
-    pub(super) no_buffer: u64,
+    /// Because no buffer was in the FILL ring.
+    pub(super) fill_empty: u64,
+    /// Because the frame was too long for a socket that takes no packets of several buffers.
+    pub(super) too_long: u64,
     /// Descriptors that the kernel has not accepted from us.
     pub(super) invalid: u64,
 }

@@ -48,16 +48,18 @@ impl DeviceMonitor for XdpMonitor {
     fn counters(&self) -> DeviceCounters {
         let drops = self.kernel_drops();
         let received = self.sum(|lane| lane.received.get());
-        let oversize = self.sum(|lane| lane.oversize.get());
+        let oversize = self.sum(|lane| lane.oversize.get()) + drops.too_long;
         let malformed = self.sum(|lane| lane.refused.get());
         let full: u64 = drops.queue_full.iter().sum();
         DeviceCounters {
             // The kernel counts what it drops and lanes what they get; the rest waits in rings, and is
             // counted when it is taken out.
-            arrived: received + oversize + malformed + drops.no_buffer + full,
+            arrived: received + oversize + malformed + drops.fill_empty + full,
             arrived_bytes: self.sum(|lane| lane.received_bytes.get()),
             queue_full: drops.queue_full,
-            no_buffer: drops.no_buffer,
+            // Lanes get buffers by the FILL ring alone.
+            no_buffer: 0,
+            fill_empty: drops.fill_empty,
             oversize,
             malformed,
             sent: self.sum(|lane| lane.taken.get().saturating_sub(lane.unsent.get())),

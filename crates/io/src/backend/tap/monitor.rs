@@ -78,6 +78,7 @@ impl DeviceMonitor for TapMonitor {
             // The kernel does not distinguish its queues.
             queue_full: vec![queue_full],
             no_buffer: counters.arrived(|lane| &lane.no_buffer),
+            fill_empty: 0,
             oversize: counters.arrived(|lane| &lane.oversize),
             malformed: counters.arrived(|lane| &lane.malformed),
             sent: counters.sent(|lane| &lane.packets),

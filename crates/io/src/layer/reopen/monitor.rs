@@ -77,6 +77,7 @@ fn add(sum: &mut DeviceCounters, other: &DeviceCounters) {
     sum.arrived += other.arrived;
     sum.arrived_bytes += other.arrived_bytes;
     sum.no_buffer += other.no_buffer;
+    sum.fill_empty += other.fill_empty;
     sum.oversize += other.oversize;
     sum.send_calls += other.send_calls;
     sum.malformed += other.malformed;
