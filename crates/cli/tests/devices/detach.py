@@ -1,9 +1,13 @@
-"""Detaches the XDP links of an interface, as `bpftool link detach` does: detach.py INTERFACE."""
+"""Detaches the XDP program of an interface from it, as `bpftool link detach` does: detach.py INTERFACE.
+
+The link is found by the program, whose number no other has: links name interfaces of all namespaces by their index there.
+"""
 
 import ctypes
+import json
 import platform
-import socket
 import struct
+import subprocess
 import sys
 
 SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
@@ -20,7 +24,9 @@ def bpf(command, *fields):
 
 
 def main(interface):
-    index, link, detached = socket.if_nametoindex(interface), 0, 0
+    shown = subprocess.run(["ip", "-json", "link", "show", "dev", interface], capture_output=True, check=True)
+    program = json.loads(shown.stdout)[0]["xdp"]["prog"]["id"]
+    link, detached = 0, 0
     while True:
         # Start and next lie in one field.
         result, attributes = bpf(LINK_GET_NEXT_ID, link)
@@ -32,8 +38,8 @@ def main(interface):
             continue
         info = ctypes.create_string_buffer(64)
         bpf(OBJ_GET_INFO_BY_FD, descriptor | len(info) << 32, ctypes.addressof(info))
-        kind, _, _, _, at = struct.unpack_from("=IIIII", info.raw)
-        if (kind, at) == (XDP, index):
+        kind, _, attached = struct.unpack_from("=III", info.raw)
+        if (kind, attached) == (XDP, program):
             assert bpf(LINK_DETACH, descriptor)[0] == 0
             detached += 1
     assert detached == 1, f"{detached} links of {interface}"
