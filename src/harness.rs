@@ -169,7 +169,7 @@ impl Run {
             ..RuntimeConfig::new(self.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| self.chain.service(&routes, self.network.as_ref(), self.lanes);
+        let service = |_| self.chain.service(&routes, self.network.as_ref());
         let mut lanes = build_lanes(&config, &mut devices, service, shards)?;
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(self.unusual));
         if let Some(working) =

@@ -175,7 +175,7 @@ impl MigrateBench {
             ..RuntimeConfig::new(self.lanes.into(), pool, steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| chain.service(&routes, None, self.lanes.into());
+        let service = |_| chain.service(&routes, None);
         Ok(Runtime::start(config, devices, clock, service, shards)?)
     }
 

@@ -170,8 +170,7 @@ impl Assembly {
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);
-        let lanes = self.lanes;
-        let service = |_| chain.service(&routes, network.as_ref(), lanes);
+        let service = |_| chain.service(&routes, network.as_ref());
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
     }
 }

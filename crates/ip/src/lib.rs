@@ -17,6 +17,7 @@ pub mod reassembly;
 mod reset;
 mod resolver;
 pub mod route;
+mod run_limit;
 mod stack;
 mod unreachable;
 
@@ -32,6 +33,7 @@ pub use reassembly::{Reassembled, Reassembler, ReassemblyConfig, ReassemblyCount
 pub use reset::{is_host, tcp_reset};
 pub use resolver::Resolver;
 pub use route::{Hop, HopId, Route, RouteError, Routes};
+pub use run_limit::{RunLimit, ShardLimit};
 pub use stack::{Admission, Departure, ErrorsAfterChain, Next, Path, Stack};
 pub use unreachable::{Unreachable, unreachable};
 

@@ -1,5 +1,7 @@
 //! What all lanes share of the network layer.
 
+mod error;
+
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +10,15 @@ use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
-use thiserror::Error;
 
+pub use self::error::NetworkError;
 use crate::interface::Interface;
 use crate::local_service::{LocalPacket, LocalService, Outbox};
 use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
 use crate::path_mtu::{PathMtuConfig, PathMtus, TooBig};
 use crate::resolver::Resolver;
 use crate::route::{Hop, Route, RouteError, Routes};
+use crate::run_limit::RunLimit;
 
 /// The least MTU of a link for IPv4 (RFC 791, section 3.2) and for IPv6 (RFC 8200, section 5).
 pub(crate) const LEAST_MTU: [u16; 2] = [68, 1_280];
@@ -29,7 +32,8 @@ const SERVICE_POLL: Duration = Duration::from_millis(100);
 /// How the network layer behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// ICMP errors and resets per second, all lanes together (RFC 1812, section 4.3.2.8; RFC 4443, section
+    /// ICMP errors and resets per second, all lanes together, unless the network is given a limit
+    /// ([`Network::with_error_limit`]) (RFC 1812, section 4.3.2.8; RFC 4443, section
     /// 2.4 (f)). Zero: none.
     pub errors_per_second: u32,
     /// How many of them at once.
@@ -61,54 +65,6 @@ impl Default for Policy {
     }
 }
 
-/// Why interfaces and routes do not make a network.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NetworkError {
-    /// Two interfaces are on one device.
-    #[error("{device} has two interfaces, `{name}` and another: give it one")]
-    SameDevice {
-        /// The device.
-        device: DeviceId,
-        /// The second interface.
-        name: String,
-    },
-    /// An address is that of two interfaces.
-    #[error("`{name}` has the address {address}, which another interface has, too")]
-    SameAddress {
-        /// The second interface.
-        name: String,
-        /// The address.
-        address: IpAddr,
-    },
-    /// The address is none that a host can have.
-    #[error("`{name}` cannot have the address {address}: it is not that of one host")]
-    Address {
-        /// The interface.
-        name: String,
-        /// The address.
-        address: IpAddr,
-    },
-    /// The link address is none that a station can have.
-    #[error("`{name}` cannot have a link address of a group, or all zeros")]
-    Mac {
-        /// The interface.
-        name: String,
-    },
-    /// The MTU is too small for the versions of IP in use.
-    #[error("the MTU {mtu} of `{name}` is less than {least}, which its addresses need")]
-    Mtu {
-        /// The interface.
-        name: String,
-        /// Its MTU.
-        mtu: u16,
-        /// The least.
-        least: u16,
-    },
-    /// A route is wrong.
-    #[error(transparent)]
-    Route(#[from] RouteError),
-}
-
 /// Interfaces, routes, neighbours and local services of a run. Lanes see it through a [`Stack`](crate::Stack)
 /// each.
 pub struct Network {
@@ -121,6 +77,7 @@ pub struct Network {
     path_mtus: Mutex<PathMtus>,
     resolver: Option<Arc<dyn Resolver>>,
     local_services: Vec<Arc<dyn LocalService>>,
+    errors: RunLimit,
     /// Held by the lane that calls the local services.
     services_lock: Mutex<()>,
     /// How many announcements are left.
@@ -162,6 +119,7 @@ impl Network {
             neighbours: Mutex::new(neighbours),
             path_mtus: Mutex::new(PathMtus::new(policy.path_mtus)),
             local_services: Vec::new(),
+            errors: RunLimit::new(policy.errors_per_second, policy.errors_at_once),
             resolver: None,
             services_lock: Mutex::new(()),
             announcements: Mutex::new(ANNOUNCEMENTS),
@@ -179,6 +137,18 @@ impl Network {
         self.local_services.push(service);
         self.services_due = AtomicU64::new(0);
         self
+    }
+
+    /// The same with the limit of errors that the run has for its chain, too. Without it, the network has one of its own, as
+    /// its policy states.
+    #[must_use]
+    pub fn with_error_limit(mut self, errors: RunLimit) -> Network {
+        self.errors = errors;
+        self
+    }
+
+    pub(crate) fn errors(&self) -> &RunLimit {
+        &self.errors
     }
 
     /// The same with link addresses that `resolver` finds: the stack sends no question of its own.

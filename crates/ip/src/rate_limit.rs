@@ -16,22 +16,37 @@ pub struct RateLimit {
 impl RateLimit {
     /// Allows `per_second` answers, and `burst` of them at once. Zero answers per second allow none.
     pub fn new(per_second: u32, burst: u32) -> RateLimit {
+        let (interval, burst) = RateLimit::times(per_second, burst);
+        RateLimit { interval, burst, next: 0 }
+    }
+
+    /// One of `parts` equal parts of such a limit, of at least one answer at once.
+    pub(crate) fn part(per_second: u32, burst: u32, parts: usize) -> RateLimit {
+        let parts = parts.max(1) as u64;
+        let (whole, _) = RateLimit::times(per_second, burst);
+        let at_once = (u64::from(burst) / parts).max(1);
+        let interval = whole.saturating_mul(parts);
+        RateLimit { interval, burst: interval.saturating_mul(at_once - 1), next: 0 }
+    }
+
+    /// Nanoseconds per answer, and by which answers may run ahead.
+    pub(crate) fn times(per_second: u32, burst: u32) -> (u64, u64) {
         let interval = 1_000_000_000_u64.checked_div(per_second.into()).unwrap_or(u64::MAX);
-        RateLimit { interval, burst: interval.saturating_mul(u64::from(burst.max(1)) - 1), next: 0 }
+        (interval, interval.saturating_mul(u64::from(burst.max(1)) - 1))
     }
 
     /// Whether an answer may be given at `now`; counts it if so.
     pub fn allow(&mut self, now: Time) -> bool {
-        if self.interval == u64::MAX {
-            return false;
-        }
-        let now = now.as_nanos();
-        let start = self.next.max(now);
-        let allowed = start - now <= self.burst;
+        let allowed = self.permits(now);
         if allowed {
-            self.next = start.saturating_add(self.interval);
+            self.next = self.next.max(now.as_nanos()).saturating_add(self.interval);
         }
         allowed
+    }
+
+    /// Whether an answer may be given at `now`, without counting it.
+    pub(crate) fn permits(&self, now: Time) -> bool {
+        self.interval != u64::MAX && self.next.saturating_sub(now.as_nanos()) <= self.burst
     }
 }
 

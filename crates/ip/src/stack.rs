@@ -35,9 +35,9 @@ use rheostat_run::Output;
 use crate::local_service::Outbox;
 use crate::neighbour::{NeighbourKey, Seen, View, mapped};
 use crate::network::Network;
-use crate::rate_limit::RateLimit;
 use crate::reassembly::Reassembler;
 use crate::route::{Hop, HopId, Routes};
+use crate::run_limit::LaneLimit;
 use adjacency::Adjacencies;
 use forward::Forwarding;
 use port::Port;
@@ -145,7 +145,7 @@ pub struct Stack {
     /// The network's changes that this lane has seen.
     changes: u64,
     ports: Box<[Option<Port>]>,
-    errors: RateLimit,
+    errors: LaneLimit,
     errors_after_chain: ErrorsAfterChain,
     /// Whether segments of TCP for this machine go to a transport beside this layer.
     has_tcp: bool,
@@ -157,8 +157,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The network layer of one of `lanes` lanes.
-    pub fn new(network: Arc<Network>, lanes: usize, after_chain: ErrorsAfterChain) -> Stack {
+    /// The network layer of a lane.
+    pub fn new(network: Arc<Network>, after_chain: ErrorsAfterChain) -> Stack {
         let last = network.interfaces().iter().map(|interface| interface.device.index()).max();
         let mut ports: Vec<Option<Port>> = Vec::new();
         ports.resize_with(last.map_or(0, |last| last + 1), || None);
@@ -166,7 +166,6 @@ impl Stack {
             ports[interface.device.index()] = Some(Port::of(interface, network.interfaces()));
         }
         let policy = network.policy();
-        let share = |count: u32| count.div_ceil(lanes.max(1) as u32);
         Stack {
             routes: network.routes(),
             neighbours: View::default(),
@@ -175,7 +174,7 @@ impl Stack {
             forwarding: Forwarding::default(),
             changes: 0,
             ports: ports.into(),
-            errors: RateLimit::new(share(policy.errors_per_second), share(policy.errors_at_once)),
+            errors: network.errors().of_lane(),
             errors_after_chain: after_chain,
             has_tcp: false,
             waiting: WaitingRoom::new(policy.waiting, policy.waiting_per_neighbour),
@@ -291,7 +290,7 @@ impl Stack {
 
     /// Whether one more error or reset may be sent now.
     pub fn may_report(&mut self, now: Time) -> bool {
-        self.errors.allow(now)
+        self.errors.allow(0, now)
     }
 
     /// Does what is due.

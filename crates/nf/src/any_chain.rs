@@ -91,14 +91,9 @@ impl AnyChain {
         self.chain.make_local(shard)
     }
 
-    /// The service of one of `lanes` lanes; with `network`, behind and before the network layer.
-    pub fn service(
-        &self,
-        routes: &Routes,
-        network: Option<&Arc<Network>>,
-        lanes: usize,
-    ) -> Box<dyn Service> {
-        self.chain.clone().service(routes.clone(), network.cloned(), lanes)
+    /// The service of one lane; with `network`, behind and before the network layer.
+    pub fn service(&self, routes: &Routes, network: Option<&Arc<Network>>) -> Box<dyn Service> {
+        self.chain.clone().service(routes.clone(), network.cloned())
     }
 }
 
@@ -126,12 +121,7 @@ trait Erased: Send + Sync {
     ) -> Result<Vec<Box<Shard>>, ArenaError>;
     fn shard_bytes(&self) -> usize;
     fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
-    fn service(
-        self: Arc<Self>,
-        routes: Routes,
-        network: Option<Arc<Network>>,
-        lanes: usize,
-    ) -> Box<dyn Service>;
+    fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service>;
 }
 
 impl<C: Chain> Erased for C {
@@ -175,15 +165,10 @@ impl<C: Chain> Erased for C {
         Box::new(self.local(shard))
     }
 
-    fn service(
-        self: Arc<Self>,
-        routes: Routes,
-        network: Option<Arc<Network>>,
-        lanes: usize,
-    ) -> Box<dyn Service> {
+    fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service> {
         let service = ChainService::new(self, routes);
         match network {
-            Some(network) => Box::new(service.with_network(network, lanes)),
+            Some(network) => Box::new(service.with_network(network)),
             None => Box::new(service),
         }
     }

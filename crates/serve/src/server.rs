@@ -400,7 +400,7 @@ impl<H: Handler> Program for Events<H> {
 
 fn service_of<D: Driver>(lane: LaneId, driver: D, server: &TcpServer) -> Box<dyn Service> {
     let (network, shared) = (server.network.clone(), server.shared.clone());
-    Box::new(TcpService::new(lane, server.lanes, driver, network, shared, server.ports.clone()))
+    Box::new(TcpService::new(lane, driver, network, shared, server.ports.clone()))
 }
 
 /// What a shard is made of besides connections.

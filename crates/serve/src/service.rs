@@ -92,13 +92,12 @@ pub(crate) struct TcpService<D: Driver> {
 impl<D: Driver> TcpService<D> {
     pub(crate) fn new(
         lane: LaneId,
-        lanes: usize,
         driver: D,
         network: Arc<Network>,
         shared: Arc<Shared>,
         ports: Option<Arc<Ports>>,
     ) -> TcpService<D> {
-        let stack = Stack::new(network, lanes, ErrorsAfterChain::ToSender).with_tcp();
+        let stack = Stack::new(network, ErrorsAfterChain::ToSender).with_tcp();
         let outgoing = ports.as_ref().map(|ports| ports.config().clone()).unwrap_or_default();
         TcpService {
             egress: Egress::new(stack),

@@ -71,7 +71,7 @@ impl Fixture {
         let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
         let shards = dut::shards(&chain, &steering, capacity, (self.hasher(), 1))?;
         let routes = Routes(vec![DeviceId(0)]);
-        self.run(steering, |_| chain.service(&routes, None, self.lanes.into()), shards)
+        self.run(steering, |_| chain.service(&routes, None), shards)
     }
 
     fn hasher(&self) -> FlowHasher {

@@ -77,7 +77,7 @@ impl Testbed {
             ..RuntimeConfig::new(LANES, pool, steering, hasher)
         };
         let routes = Routes(vec![WAN, LAN]);
-        let service = |_| chain.service(&routes, None, LANES);
+        let service = |_| chain.service(&routes, None);
         let runtime = Runtime::start(config, devices, clock, service, shards)?;
         let mut testbed = Testbed { runtime, feed, meters };
         testbed.offload(None, 0);

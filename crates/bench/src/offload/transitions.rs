@@ -124,7 +124,7 @@ fn start(bench: &OffloadBench, numbers: &Numbers, clock: Clock) -> Result<Runtim
         ..RuntimeConfig::new(LANES.into(), pool, steering, hasher)
     };
     let routes = Routes(vec![DeviceId(0)]);
-    let service = |_| chain.service(&routes, None, LANES.into());
+    let service = |_| chain.service(&routes, None);
     Ok(Runtime::start(config, devices, clock, service, shards)?)
 }
 

@@ -74,12 +74,12 @@ impl Equipment {
         Ok(Equipment { chain, rounds })
     }
 
-    /// What lane `_` of `lanes` lanes does.
-    pub(super) fn service(&self, lanes: usize) -> impl Fn(LaneId) -> Box<dyn Service> {
+    /// What a lane does.
+    pub(super) fn service(&self) -> impl Fn(LaneId) -> Box<dyn Service> {
         let routes = Routes(vec![DeviceId(0)]);
         move |_| {
             let service: Box<dyn Service> = match &self.chain {
-                Some(chain) => chain.service(&routes, None, lanes),
+                Some(chain) => chain.service(&routes, None),
                 None => Box::new(Bounce),
             };
             match self.rounds {

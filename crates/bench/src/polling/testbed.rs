@@ -140,7 +140,7 @@ impl Testbed {
             ..RuntimeConfig::new(self.lanes, self.pool()?, self.steering.clone(), hasher)
         };
         let shards = self.equipment.shards(&self.steering, (hasher, self.seed))?;
-        let service = self.equipment.service(self.lanes);
+        let service = self.equipment.service();
         let device: Vec<Box<dyn Device>> = vec![Box::new(nic)];
         let mut runtime = Runtime::start(config, device, clock, service, shards)?;
         let started = Instant::now();

@@ -68,8 +68,8 @@ impl Testbed<'_> {
             ChainName::Firewall => {
                 let chain = dut::firewall()?;
                 let shards = dut::shards(&chain, &steering, FLOWS, self.random())?;
-                let (routes, lanes) = (Routes(vec![DeviceId(0)]), self.trial.lanes.into());
-                let service = |_| chain.service(&routes, None, lanes);
+                let routes = Routes(vec![DeviceId(0)]);
+                let service = |_| chain.service(&routes, None);
                 self.drive(steering, service, shards, (warm_up, duration))
             }
             ChainName::Empty => {

@@ -68,7 +68,7 @@ impl Stack {
         let from = self.speaker(device, source)?;
         let wire_len = packet.len().max(packet.wire_len() as usize) - usize::from(l3);
         let error = icmp_error(problem, from, ip, wire_len)?;
-        self.errors.allow(out.now()).then_some(error)
+        self.errors.allow(packet.hash(), out.now()).then_some(error)
     }
 
     /// Tells a sender that fragments of its datagram have not come. `first` is the first, from its IP header on.
@@ -77,7 +77,7 @@ impl Stack {
         let Some(from) = self.speaker(device, source) else { return };
         let error = icmp_error(Problem::FragmentsMissing, from, first, first.len());
         if let Some(error) = error
-            && self.errors.allow(out.now())
+            && self.errors.allow(0, out.now())
         {
             self.send_own(device, &error, out);
         }

@@ -110,7 +110,7 @@ impl Stack {
                 let reset =
                     headers.ok().and_then(|h| crate::reset::tcp_reset(received, &h, &mut reply));
                 if let Some(len) = reset
-                    && self.errors.allow(out.now())
+                    && self.errors.allow(packet.hash(), out.now())
                 {
                     self.send_own(packet.device(), &reply[..len], out);
                 }

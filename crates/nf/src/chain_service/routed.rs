@@ -15,16 +15,16 @@ use crate::chain::Chain;
 use crate::verdict::{Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
-    /// The same on a network, for one of `lanes` lanes: packets are routed by their destination, and leave
+    /// The same on a network: packets are routed by their destination, and leave
     /// for their next hop.
     #[must_use]
-    pub fn with_network(mut self, network: Arc<Network>, lanes: usize) -> ChainService<C> {
+    pub fn with_network(mut self, network: Arc<Network>) -> ChainService<C> {
         // A chain without state changes no addresses.
         let after_chain = match C::STATEFUL {
             true => ErrorsAfterChain::ThroughChain,
             false => ErrorsAfterChain::ToSender,
         };
-        self.stack = Some(Box::new(Stack::new(network, lanes, after_chain)));
+        self.stack = Some(Box::new(Stack::new(network, after_chain)));
         self
     }
 

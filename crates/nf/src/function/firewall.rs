@@ -18,7 +18,7 @@ pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSe
 use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason};
-use rheostat_ip::{Received, Unreachable};
+use rheostat_ip::{Received, RunLimit, Unreachable};
 use rheostat_packet::Network;
 use rheostat_packet::wire::tcp_option::TcpOption;
 use rheostat_packet::wire::{icmpv4, icmpv6};
@@ -66,12 +66,19 @@ impl Default for FirewallConfig {
 #[derive(Clone, Debug)]
 pub struct Firewall {
     config: FirewallConfig,
+    errors: RunLimit,
 }
 
 impl Firewall {
     /// A firewall with these settings.
     pub fn new(config: FirewallConfig) -> Firewall {
-        Firewall { config }
+        Firewall { config, errors: RunLimit::unlimited() }
+    }
+
+    /// The same under a limit of errors and resets that holds for the whole run, beside that of each shard.
+    #[must_use]
+    pub fn limited_by(self, errors: RunLimit) -> Firewall {
+        Firewall { errors, ..self }
     }
 
     /// Lets a new flow in, or says why not.
@@ -143,8 +150,8 @@ impl NetworkFunction for Firewall {
         PacketSet::five_tuple()
     }
 
-    fn local(&self, _: ShardInfo) -> Limits {
-        Limits::new(self.config.rejects_per_second)
+    fn local(&self, shard: ShardInfo) -> Limits {
+        Limits::new(self.errors.of_shard(self.config.rejects_per_second, shard.shards))
     }
 
     fn first(&self, cx: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Admission<Track>> {

@@ -34,6 +34,7 @@ pub use shard::LbShard;
 use std::sync::Arc;
 
 use rheostat_base::{Counter, DropReason};
+use rheostat_ip::{RateLimit, RunLimit};
 use rheostat_packet::wire::{TcpFlags, protocol, udp};
 use rheostat_packet::{Family, FlowKey, Network};
 use rheostat_run::Metrics;
@@ -59,6 +60,7 @@ pub struct Lb {
     map: ServiceMap,
     hash: KeyedHash,
     board: Arc<HealthBoard>,
+    errors: RunLimit,
 }
 
 /// What the load balancer remembers of a flow.
@@ -86,8 +88,15 @@ impl Lb {
             map: ServiceMap::new(&config),
             hash: KeyedHash::new(config.seed),
             board: Arc::new(HealthBoard::new(config.clone())),
+            errors: RunLimit::unlimited(),
             config,
         }
+    }
+
+    /// The same under a limit of errors and resets that holds for the whole run, beside that of each shard.
+    #[must_use]
+    pub fn limited_by(self, errors: RunLimit) -> Lb {
+        Lb { errors, ..self }
     }
 
     /// Where the health of the backends is changed while packets go through.
@@ -269,7 +278,9 @@ impl NetworkFunction for Lb {
     }
 
     fn local(&self, shard: ShardInfo) -> LbShard {
-        LbShard::new(&self.board, shard.id, self.config.answers_per_second, shard.seed)
+        let rate = self.config.answers_per_second;
+        let limits = (self.errors.of_shard(rate, shard.shards), RateLimit::new(rate, rate));
+        LbShard::new(&self.board, shard.id, limits, shard.seed)
     }
 
     fn first(

@@ -56,7 +56,7 @@ pub use usage::{PortShare, PortUsage};
 use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason};
-use rheostat_ip::RateLimit;
+use rheostat_ip::RunLimit;
 use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
 use rheostat_state::{Gauges, Handle, Quota};
@@ -93,6 +93,7 @@ pub struct Nat {
     classes: SharedClasses,
     log: Option<MappingLog>,
     usage: Option<PortUsage>,
+    errors: RunLimit,
     /// One value: mappings of all shards that have lost their port to others and still have flows. Of a shard's own, the lane
     /// that has the shard sees each: it has counted them, or got the shard from the lane that did.
     dispossessed: Gauges,
@@ -111,10 +112,17 @@ impl Nat {
             classes: SharedClasses::default(),
             log,
             usage: None,
+            errors: RunLimit::unlimited(),
             dispossessed: Gauges::new(1),
             place: None,
             rules: Rules::new(config)?,
         })
+    }
+
+    /// The same under a limit of errors that holds for the whole run, beside that of each shard.
+    #[must_use]
+    pub fn limited_by(self, errors: RunLimit) -> Nat {
+        Nat { errors, ..self }
     }
 
     /// The same NAT, which publishes how many ports are in use.
@@ -324,10 +332,7 @@ impl NetworkFunction for Nat {
             steering: shard.steering,
             mappings: Mappings::default(),
             permissions: Permissions::default(),
-            answers: RateLimit::new(
-                self.rules.config.answers_per_second,
-                self.rules.config.answers_per_second,
-            ),
+            answers: self.errors.of_shard(self.rules.config.answers_per_second, shard.shards),
             silence: Silence::new(self.rules.config.silence),
             log: self.log.as_ref().map(MappingLog::open),
             counts: Counts::default(),

@@ -69,7 +69,7 @@ impl Bench {
         let lane = |number| {
             let queue =
                 |device| Box::new(Keeper(DeviceId(device), sent.clone())) as Box<dyn TxQueue>;
-            let stack = Stack::new(network.clone(), lanes, ErrorsAfterChain::ToSender);
+            let stack = Stack::new(network.clone(), ErrorsAfterChain::ToSender);
             let queues = (0..2).map(queue).collect();
             (stack, Output::new(LaneId(number), queues, PoolCache::new(pool.clone())))
         };

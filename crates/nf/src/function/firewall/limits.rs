@@ -1,18 +1,18 @@
 //! What the firewall keeps per shard.
 
 use rheostat_base::Time;
-use rheostat_ip::RateLimit;
+use rheostat_ip::ShardLimit;
 
 /// Half-open connections, and how often senders may be told that they are not let through.
 #[derive(Debug)]
 pub struct Limits {
     half_open: u32,
-    answers: RateLimit,
+    answers: ShardLimit,
 }
 
 impl Limits {
-    pub(super) fn new(answers_per_second: u32) -> Limits {
-        Limits { half_open: 0, answers: RateLimit::new(answers_per_second, answers_per_second) }
+    pub(super) fn new(answers: ShardLimit) -> Limits {
+        Limits { half_open: 0, answers }
     }
 
     /// Counts one more half-open connection, unless there are `most` already.

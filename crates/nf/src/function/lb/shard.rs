@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rheostat_base::{ShardId, Time};
-use rheostat_ip::RateLimit;
+use rheostat_ip::{RateLimit, ShardLimit};
 use rheostat_run::Metrics;
 
 use super::health::{Assignment, HealthBoard, ShardHealth};
@@ -12,7 +12,7 @@ use super::health::{Assignment, HealthBoard, ShardHealth};
 #[derive(Debug)]
 pub struct LbShard {
     health: ShardHealth,
-    errors: RateLimit,
+    errors: ShardLimit,
     echoes: RateLimit,
     next_id: u16,
     pub(super) counts: Counts,
@@ -73,14 +73,13 @@ impl LbShard {
     pub(super) fn new(
         board: &HealthBoard,
         shard: ShardId,
-        answers_per_second: u32,
+        (errors, echoes): (ShardLimit, RateLimit),
         seed: u64,
     ) -> LbShard {
-        let limit = RateLimit::new(answers_per_second, answers_per_second);
         LbShard {
             health: board.follow(shard),
-            errors: limit,
-            echoes: limit,
+            errors,
+            echoes,
             next_id: seed as u16,
             counts: Counts::default(),
         }

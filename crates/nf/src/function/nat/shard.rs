@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::ShardId;
-use rheostat_ip::RateLimit;
+use rheostat_ip::ShardLimit;
 use rheostat_packet::FlowKey;
 use rheostat_steer::{PortClasses, Steering};
 
@@ -128,7 +128,7 @@ pub struct NatShard {
     pub(super) usage: Option<UsageEnd>,
     pub(super) mappings: Mappings,
     pub(super) permissions: Permissions,
-    pub(super) answers: RateLimit,
+    pub(super) answers: ShardLimit,
     pub(super) silence: Silence,
     pub(super) log: Option<LogEnd>,
     pub(super) counts: Counts,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rand::Rng;
 use rheostat_base::DropReason;
-use rheostat_ip::RateLimit;
+use rheostat_ip::{RateLimit, RunLimit};
 use rheostat_packet::wire::icmpv4;
 use rheostat_packet::{FlowKey, Network};
 use rheostat_run::Metrics;
@@ -80,6 +80,7 @@ pub struct SharedNat {
     silence: Option<Silence>,
     /// Of each lane.
     answers: Vector<RateLimit, Boxed>,
+    errors: RunLimit,
     counts: Distributed<Counts>,
 }
 
@@ -107,9 +108,16 @@ impl SharedNat {
             quota: config.quota.map(|most| (most, Map::new(objects, "ports of hosts", flows))),
             silence: config.silence.map(|lasts| Silence::new(objects, lasts)),
             answers: Vector::boxed(objects, "answers", vec![limit; objects.lanes()]),
+            errors: RunLimit::unlimited(),
             counts: Counts::of_lanes(objects),
             rules,
         })
+    }
+
+    /// The same under a limit of errors that holds for the whole run, beside that of each lane.
+    #[must_use]
+    pub fn limited_by(self, errors: RunLimit) -> SharedNat {
+        SharedNat { errors, ..self }
     }
 
     /// A packet of a flow, or an ICMP error about one.
@@ -272,7 +280,7 @@ impl SharedNat {
     /// Whether one more answer may be given.
     fn may_answer(&self, cx: &mut impl Transactional) -> Outcome<bool> {
         let (lane, now) = (cx.txn().lane().index(), cx.txn().now());
-        self.answers.update(cx, lane, |limit| limit.allow(now))
+        Ok(self.answers.update(cx, lane, |limit| limit.allow(now))? && self.errors.allow(now))
     }
 
     fn refuse(&self, cx: &mut Cx<'_, ()>, packet: &Packet<'_>) -> Outcome<()> {
