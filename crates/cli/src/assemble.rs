@@ -15,7 +15,7 @@ use rheostat_control::config::{FunctionConfig, PollingConfig};
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
-use rheostat_ip::Network;
+use rheostat_ip::{Network, RunLimit};
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::{Family, Mempool, MempoolConfig};
@@ -26,7 +26,7 @@ use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, fewest_ports, ports
 use crate::devices::{Devices, Opener};
 use crate::failure::Failure;
 use crate::links::Watched;
-use crate::memory::{MemoryLimits, MemoryPlan, Sizes};
+use crate::memory::{MemoryPlan, Sizes};
 use crate::network::{self, Wiring};
 
 /// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
@@ -52,24 +52,21 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`, whose chain is `chain`.
+    /// Opens the devices of `config`, whose chain is `chain` under `errors`, after [`preflight`](crate::preflight::preflight).
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
-    pub(crate) fn new(config: Config, chain: &AnyChain) -> Result<Assembly, Failure> {
-        config.check_inputs()?;
+    pub(crate) fn new(
+        config: Config,
+        chain: &AnyChain,
+        errors: RunLimit,
+    ) -> Result<Assembly, Failure> {
         let mut rng = randomness(config.run.seed);
         let cores = choose_cores(&config)?;
         let lanes = lanes(&config, &cores);
         let captures = reads_captures(&config);
         let steering = Arc::new(steering(&config, chain, &mut rng)?);
         let pool = pool_config(&config, lanes);
-        let limits = MemoryLimits::of_this_process();
-        let plan = memory_plan(&config, chain, &steering, lanes);
-        plan.check(&limits)?;
-        if let Some(warning) = plan.warning(&limits) {
-            err!("warning: {warning}");
-        }
         let pool = Mempool::new(&pool)?;
         let clock = Clock::new();
         let opener = Opener {
@@ -85,7 +82,7 @@ impl Assembly {
         if config.workers.ordered {
             devices = in_order(devices, config.workers.queue_sharing.into());
         }
-        let wiring = network::of(&config, rng.random())?;
+        let wiring = network::of(&config, errors, rng.random())?;
         Ok(Assembly {
             config,
             clock,
@@ -175,6 +172,16 @@ impl Assembly {
     }
 }
 
+/// How many errors and resets the network layer and the chain of a run send together.
+pub(crate) fn error_limit(config: &Config) -> RunLimit {
+    let (rate, burst) =
+        (config.network.policy.errors_per_second, config.network.policy.errors_at_once);
+    match reads_captures(config) {
+        true => RunLimit::of_replay(rate, burst),
+        false => RunLimit::new(rate, burst),
+    }
+}
+
 fn reads_captures(config: &Config) -> bool {
     config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)))
 }
@@ -213,7 +220,8 @@ pub(crate) fn fragment_config(config: &Config, buffers: usize) -> FragmentConfig
     }
 }
 
-fn memory_plan(
+/// What memory a run of `config` takes, whose chain is `chain`.
+pub(crate) fn memory_plan(
     config: &Config,
     chain: &AnyChain,
     steering: &Arc<Steering>,
@@ -228,16 +236,6 @@ fn memory_plan(
         pool: &pool,
     };
     MemoryPlan::of(config, chain, steering, &sizes)
-}
-
-/// What memory a run of `config` takes, whose chain is `chain`.
-///
-/// # Errors
-/// [`Failure`] when packets cannot be placed so, or cores are lacking.
-pub(crate) fn plan_memory(config: &Config, chain: &AnyChain) -> Result<MemoryPlan, Failure> {
-    let lanes = lane_count(config)?;
-    let steering = Arc::new(steering(config, chain, &mut randomness(config.run.seed))?);
-    Ok(memory_plan(config, chain, &steering, lanes))
 }
 
 /// Where a run would put packets.

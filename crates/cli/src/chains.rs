@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::monitor::MonitorFunction;
 use rheostat_control::config::nat::NatFunction;
+use rheostat_ip::RunLimit;
 use rheostat_nf::function::lb::HealthBoard;
 use rheostat_nf::function::monitor::MonitorLog;
 use rheostat_nf::function::nat::{MappingLog, PortUsage, SharedNat};
@@ -13,7 +15,7 @@ use rheostat_nf::{AnyChain, shipped};
 use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::txn::Objects;
 
-use crate::assemble::randomness;
+use crate::assemble::{error_limit, randomness};
 use crate::failure::Failure;
 use crate::port_warning::PortWatch;
 
@@ -39,8 +41,8 @@ pub(crate) enum Logs {
     LeftAlone,
 }
 
-/// Builds the chain of these functions, which the configuration has checked, for so many lanes. With a seed it is the same
-/// each time.
+/// Builds the chain of these functions, which the configuration has checked, for so many lanes, under the run's limit of
+/// errors. With a seed it is the same each time.
 ///
 /// # Errors
 /// [`Failure`] when a function cannot be made as configured, or a log cannot be written.
@@ -48,6 +50,7 @@ pub(crate) fn build(
     functions: &[FunctionConfig],
     lanes: usize,
     seed: Option<u64>,
+    errors: &RunLimit,
     logs: Logs,
 ) -> Result<BuiltChain, Failure> {
     let objects = || objects_of(lanes, seed);
@@ -55,7 +58,8 @@ pub(crate) fn build(
         // A router is what every chain is whose devices have addresses.
         [] | [FunctionConfig::Router] => BuiltChain::alone(shipped::empty()),
         [FunctionConfig::Firewall(firewall)] => {
-            BuiltChain::alone(shipped::firewall(Firewall::new(firewall.clone()))?)
+            let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
+            BuiltChain::alone(shipped::firewall(firewall)?)
         }
         [FunctionConfig::AntiDdos(antiddos)] => {
             let objects = objects();
@@ -73,7 +77,7 @@ pub(crate) fn build(
             BuiltChain::alone(shipped::portscan(portscan, &objects)?)
         }
         [FunctionConfig::Lb(lb)] => {
-            let lb = Lb::new(lb.clone());
+            let lb = Lb::new(lb.clone()).limited_by(errors.clone());
             let board = Some(lb.board());
             BuiltChain { board, ..BuiltChain::alone(shipped::lb(lb)?) }
         }
@@ -84,22 +88,32 @@ pub(crate) fn build(
         [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
             let (objects, mut rng) = (objects(), randomness(seed));
             let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
-            BuiltChain::alone(shipped::shared_nat(nat, &objects)?)
+            BuiltChain::alone(shipped::shared_nat(nat.limited_by(errors.clone()), &objects)?)
         }
         [FunctionConfig::Nat(nat)] => {
             let (nat, log) = open_nat(nat, logs)?;
-            BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat)?) }
+            BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat.limited_by(errors.clone()))?) }
         }
         [FunctionConfig::Policer(policer)] => {
             BuiltChain::alone(shipped::policer(Policer::new(policer.clone()))?)
         }
         [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
             let (nat, log) = open_nat(nat, logs)?;
-            let chain = shipped::firewall_nat(Firewall::new(firewall.clone()), nat)?;
+            let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
+            let chain = shipped::firewall_nat(firewall, nat.limited_by(errors.clone()))?;
             BuiltChain { log, ..BuiltChain::alone(chain) }
         }
         _ => unreachable!("the configuration knows the chains there are"),
     })
+}
+
+/// Builds the chain of a configuration for so many lanes, to look at it.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn without_logs(config: &Config, lanes: usize) -> Result<BuiltChain, Failure> {
+    let errors = error_limit(config);
+    build(&config.chain, lanes, config.run.seed, &errors, Logs::LeftAlone)
 }
 
 fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {

@@ -10,13 +10,12 @@ use std::process::ExitCode;
 use rheostat_control::{AnyMachine, Config, Machine};
 use rheostat_steer::{PacketSet, Protocols};
 
-use crate::assemble;
-use crate::chains::{self, Logs};
-use crate::devices;
+use crate::chains;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
-use crate::memory::{MemoryLimits, MemoryPlan};
+use crate::network;
 use crate::out;
+use crate::preflight::{Preflight, preflight};
 use crate::run::OverrideArgs;
 use crate::serve;
 use placing::Placing;
@@ -26,11 +25,12 @@ use port_rate::PortRate;
 #[command(after_help = "Examples:
   rheo check configs/demo.toml
   rheo check configs/firewall.toml --input in.pcap --lanes 8
-  rheo check configs/nat.toml --hardware-hash
+  rheo check configs/nat.toml --offline --hardware-hash
   rheo check router.toml --offline --json
 
-What is checked is whether this machine can run the configuration: interfaces, cores, memory and files too. With
---offline, only what holds on every machine is.
+The check is the one that `rheo run` begins with: interfaces, addresses, cores, memory, users, files and the control
+socket of this machine too. What the kernel decides only when a device opens is left to the run, such as privileges.
+With --offline, only what holds on every machine is checked, and inputs may be missing.
 
 Exit code: 0 when the configuration can be run, 1 when a device cannot place packets by the fields of the
 chain's packet set, 2 when there are mistakes. With --json, mistakes and warnings are in `diagnostics`, each with
@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// with or without both ports.
     #[arg(long)]
     pub(crate) hardware_hash: bool,
-    /// Leave out what depends on this machine: interfaces, cores, memory, and whether two names lead to one file. For
-    /// a configuration that another machine is to run.
+    /// Leave out what depends on this machine: interfaces, cores, memory, users and files. For a configuration that another
+    /// machine is to run, or one whose inputs the command line of the run names.
     #[arg(long)]
     pub(crate) offline: bool,
     /// Print the outcome as one line of JSON, mistakes too.
@@ -67,29 +67,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn check(args: &Args) -> Result<ExitCode, Failure> {
     let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
-    let (config, warnings) =
+    let (mut config, warnings) =
         Config::load_for(&args.config, &args.overrides.to_overrides(), machine)?;
     if !warnings.is_empty() && !args.json {
         out::report(&warnings);
     }
-    devices::check_distinct(&config.devices)?;
-    let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
+    if let Some(serve) = config.serve.clone()
+        && !args.offline
+    {
+        serve::place(&mut config, &serve)?;
+    }
+    let chain = chains::without_logs(&config, 1)?.chain;
     let packet_set = match &config.serve {
         Some(_) => PacketSet::five_tuple().only(Protocols::TCP),
         None => chain.steering(),
     };
-    if let Some(serve) = &config.serve
-        && !args.offline
-    {
-        serve::check_root(&serve.service)?;
-        serve::check_beside_kernel(&config)?;
-    }
-    let plan = || assemble::plan_memory(&config, &chain);
-    let memory = (!args.offline).then(plan).transpose()?;
-    let limits = MemoryLimits::of_this_process();
-    if let Some(memory) = &memory {
-        memory.check(&limits)?;
-    }
+    let preflight = match args.offline {
+        true => {
+            network::plan(&config, 0, &|_| Ok(None))?;
+            None
+        }
+        false => Some(preflight(&config, &chain)?),
+    };
     let placing = Placing::of(&config, &packet_set, args.hardware_hash);
     let feasible = placing.iter().all(Placing::is_feasible);
     let port_rate = PortRate::of(&config.chain);
@@ -103,7 +102,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
             "packet_set": packet_set.to_string(),
             "port_rate": port_rate.map(PortRate::to_json),
             "placing": placing.iter().map(Placing::to_json).collect::<Vec<_>>(),
-            "memory": memory.as_ref().map(MemoryPlan::to_json),
+            "memory": preflight.as_ref().map(|preflight| preflight.memory.to_json()),
         });
         out!("{outcome}");
     } else if feasible {
@@ -113,7 +112,7 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
             false => out!("packets are placed by {packet_set}; every device can do so"),
         }
         placing.iter().for_each(|placing| out!("{placing}"));
-        if let Some(memory) = &memory {
+        if let Some(Preflight { memory, .. }) = &preflight {
             out!("{memory}");
         }
         if let Some(rate) = &port_rate {
@@ -124,8 +123,9 @@ fn check(args: &Args) -> Result<ExitCode, Failure> {
             err!("{placing}");
         }
     }
-    if let Some(warning) = memory.and_then(|memory| memory.warning(&limits)) {
-        err!("warning: {warning}");
+    if let Some(Preflight { warnings, running, .. }) = &preflight {
+        let running = running.as_ref().map(ToString::to_string);
+        warnings.iter().chain(&running).for_each(|warning| err!("warning: {warning}"));
     }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

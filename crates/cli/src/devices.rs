@@ -1,23 +1,28 @@
 //! From the devices of a configuration to open ones.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId};
+use rheostat_control::Config;
 use rheostat_control::config::device::live::{Access, OnLoss};
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
-    CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError, Pacing,
-    PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic, Sink,
-    TapConfig, TapDevice, XdpConfig, XdpDevice,
+    CaptureSource, CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError,
+    Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic,
+    Sink, TapConfig, TapDevice, XdpConfig, XdpDevice,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::{Orientation, Steering};
 use rheostat_traffic::{EchoServer, Mix, Source, Stations};
 
+use crate::assemble;
 use crate::doctor;
 use crate::failure::Failure;
 use crate::links::Watched;
+use crate::output_file;
 
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {
@@ -47,7 +52,7 @@ pub(crate) struct Devices {
 ///
 /// # Errors
 /// [`Failure::SameInterface`] names both.
-pub(crate) fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
+fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
     let mut seen: Vec<(u32, &str, &str)> = Vec::new();
     for config in configs {
         let DeviceKind::Live(live) = &config.kind else { continue };
@@ -66,6 +71,53 @@ pub(crate) fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Looks at devices as far as can be seen without opening them, for a run that places packets by `steering` on so many lanes.
+///
+/// # Errors
+/// [`Failure`], as of [`Opener::open`].
+pub(crate) fn check(
+    config: &Config,
+    steering: &Arc<Steering>,
+    lanes: usize,
+) -> Result<(), Failure> {
+    check_distinct(&config.devices)?;
+    let buffers = assemble::pool_config(config, lanes).buffers as usize;
+    for device in &config.devices {
+        match &device.kind {
+            DeviceKind::Sim(_) => {}
+            DeviceKind::Pcap(pcap) => {
+                // What is read from a pipe would be missing in the run.
+                let input = pcap.input.as_deref().filter(|input| !is_pipe(input));
+                input.map(CaptureSource::open).transpose()?;
+                pcap.output.as_deref().map(output_file::check_capture).transpose()?;
+            }
+            DeviceKind::Live(live) => {
+                let interface = live.interface.clone().unwrap_or_default();
+                if live.access == Access::Tap && !interface.contains('%') {
+                    let wrong = |source| OpenError::Tap { device: device.name.clone(), source };
+                    TapDevice::check(&interface).map_err(wrong)?;
+                }
+                if let Access::AfXdp { copy, .. } = live.access {
+                    let xdp = XdpConfig {
+                        copy,
+                        descriptors: live.ring,
+                        claimants: config.workers.queue_sharing,
+                        ordered: config.workers.ordered,
+                        ..XdpConfig::new(&device.name, interface, lanes as u16, steering.clone())
+                    };
+                    let wrong = |source| OpenError::Xdp { device: device.name.clone(), source };
+                    XdpDevice::check(&xdp, buffers).map_err(wrong)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 /// Opens a device with its buckets placed so, if anything is said of that.
 type Open = dyn Fn(Option<Vec<QueueId>>) -> Result<Box<dyn Device>, OpenError> + Send + Sync;
 
@@ -75,7 +127,6 @@ impl Opener<'_> {
     /// # Errors
     /// [`Failure`] names the device that cannot be opened, and why.
     pub(crate) fn open(&self, configs: &[DeviceConfig]) -> Result<Devices, Failure> {
-        check_distinct(configs)?;
         let mut devices = Devices::default();
         for (number, config) in configs.iter().enumerate() {
             let id = DeviceId(number as u8);

@@ -27,8 +27,10 @@ mod mtu;
 mod nat_host;
 mod network;
 mod objectives;
+mod output_file;
 mod page_file;
 mod port_warning;
+mod preflight;
 mod profile;
 mod request_scenario;
 mod run;
@@ -60,7 +62,7 @@ const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PR
     after_help = "Examples:
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 --json
-  rheo check configs/firewall.toml
+  rheo check configs/firewall.toml --offline
   rheo doctor
   rheo status --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4

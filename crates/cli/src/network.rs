@@ -4,12 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat_base::DeviceId;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
+use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, MacAddress};
+use rheostat_control::config::network::RouteConfig;
 use rheostat_control::config::{FunctionConfig, NetworkConfig};
 use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_io::InterfaceLink;
 use rheostat_ip::kernel::KnownNeighbours;
-use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Policy, Route};
+use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Policy, Route, RunLimit};
 use rheostat_nf::function::lb::check::HealthChecks;
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
@@ -27,18 +29,76 @@ pub(crate) struct Wiring {
 }
 
 /// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
-/// open: mirrors are made by that. `seed` spreads health checks.
+/// open: mirrors are made by that. Errors are sent under `errors`, and `seed` spreads health checks.
+///
+/// # Errors
+/// As [`plan`], and when the kernel's routes and neighbours cannot be read.
+pub(crate) fn of(config: &Config, errors: RunLimit, seed: u64) -> Result<Option<Wiring>, Failure> {
+    note_unchecked(config);
+    let planned = plan(config, seed, &link_of_kernel)?;
+    let Some((network, checks)) = planned else { return Ok(None) };
+    let mut network = network.with_error_limit(errors);
+    let beside_kernel = is_beside_kernel(config);
+    if beside_kernel {
+        network = network.with_resolver(Arc::new(KernelResolver::new(live_devices(config))?));
+    }
+    let network = Arc::new(network);
+    let neighbours = match beside_kernel {
+        true => KnownNeighbours::All,
+        false => KnownNeighbours::Permanent,
+    };
+    let follower = match config.network.follow_kernel || beside_kernel {
+        true => Some(follow(config, network.clone(), routes(config), neighbours)?),
+        false => None,
+    };
+    Ok(Some(Wiring { network, checks, follower }))
+}
+
+fn is_beside_kernel(config: &Config) -> bool {
+    config.serve.as_ref().is_some_and(|serve| serve.beside_kernel)
+}
+
+/// The routes of the configuration.
+fn routes(config: &Config) -> Vec<Route> {
+    let route = |route: &RouteConfig| Route {
+        prefix: route.to,
+        gateway: route.via,
+        device: Some(route.device),
+    };
+    config.network.routes.iter().map(route).collect()
+}
+
+/// The device on which no backend answers, as its link is a capture: the configuration alone states which ones are up.
+fn unanswered(config: &Config) -> Option<&DeviceConfig> {
+    let is_played = |device: &&DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
+    config.devices.iter().find(is_played)
+}
+
+/// A network, and the health checks among its local services.
+type Planned = (Network, Option<Arc<HealthChecks>>);
+
+/// The link of an interface; `None` where it is not known.
+type LinkOf = dyn Fn(&LiveConfig) -> Result<Option<InterfaceLink>, Failure>;
+
+/// The link as the kernel has it. A tap interface may be made only when its device opens.
+pub(crate) fn link_of_kernel(live: &LiveConfig) -> Result<Option<InterfaceLink>, Failure> {
+    let interface = live.interface.clone().unwrap_or_default();
+    match InterfaceLink::of(&interface) {
+        Ok(link) => Ok(Some(link)),
+        Err(_) if live.access == Access::Tap => Ok(None),
+        Err(source) => Err(Failure::Link { interface, source }),
+    }
+}
+
+/// The network before the kernel is asked for more than links.
 ///
 /// # Errors
 /// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
 /// is no address to check backends from.
-pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> {
-    // No backend answers on a link that is a capture: the configuration alone states which ones are up.
-    let is_played = |device: &DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
-    let unanswered = config.devices.iter().find(|device| is_played(device));
+pub(crate) fn plan(config: &Config, seed: u64, link: &LinkOf) -> Result<Option<Planned>, Failure> {
     let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
-        if let Some(device) = unanswered {
-            return Ok(tell_unchecked(config, device));
+        if unanswered(config).is_some() {
+            return Ok(None);
         }
         let lb = config.chain.iter().find_map(|function| match function {
             FunctionConfig::Lb(lb) => Some(lb),
@@ -52,19 +112,11 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
         checks(&|_| None)?;
         return Ok(None);
     }
-    let interfaces = interfaces(config)?;
-    let NetworkConfig { routes, neighbours, policy, follow_kernel } = &config.network;
-    let routes: Vec<_> = routes
-        .iter()
-        .map(|route| Route { prefix: route.to, gateway: route.via, device: Some(route.device) })
-        .collect();
-    let beside_kernel = config.serve.as_ref().is_some_and(|serve| serve.beside_kernel);
+    let interfaces = interfaces(config, link)?;
+    let NetworkConfig { neighbours, policy, .. } = &config.network;
     // The kernel announces its addresses itself.
-    let policy = Policy { announce: policy.announce && !beside_kernel, ..*policy };
-    let mut network = Network::new(interfaces, &routes, policy)?;
-    if beside_kernel {
-        network = network.with_resolver(Arc::new(KernelResolver::new(live_devices(config))?));
-    }
+    let policy = Policy { announce: policy.announce && !is_beside_kernel(config), ..*policy };
+    let mut network = Network::new(interfaces, &routes(config), policy)?;
     for neighbour in neighbours {
         network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
     }
@@ -72,20 +124,12 @@ pub(crate) fn of(config: &Config, seed: u64) -> Result<Option<Wiring>, Failure> 
     if let Some(checks) = &checks {
         network = network.with_local_service(checks.clone());
     }
-    let network = Arc::new(network);
-    let neighbours = match beside_kernel {
-        true => KnownNeighbours::All,
-        false => KnownNeighbours::Permanent,
-    };
-    let follower = match *follow_kernel || beside_kernel {
-        true => Some(follow(config, network.clone(), routes, neighbours)?),
-        false => None,
-    };
-    Ok(Some(Wiring { network, checks, follower }))
+    Ok(Some((network, checks)))
 }
 
 /// Notes that backends are not checked, if they should be.
-fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthChecks>> {
+fn note_unchecked(config: &Config) {
+    let Some(device) = unanswered(config) else { return };
     let is_checked = |function: &FunctionConfig| match function {
         FunctionConfig::Lb(lb) => lb.services.iter().any(|service| service.check.is_some()),
         _ => false,
@@ -96,7 +140,6 @@ fn tell_unchecked(config: &Config, device: &DeviceConfig) -> Option<Arc<HealthCh
             "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
         );
     }
-    None
 }
 
 fn follow(
@@ -130,10 +173,10 @@ fn speaker(network: &Network, peer: IpAddr) -> Option<&Interface> {
     })
 }
 
-fn interfaces(config: &Config) -> Result<Vec<Interface>, Failure> {
+fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, Failure> {
     let mut interfaces = Vec::new();
     for (number, device) in config.devices.iter().enumerate() {
-        interfaces.push(interface(DeviceId(number as u8), device)?);
+        interfaces.push(interface(DeviceId(number as u8), device, link)?);
     }
     let served = served(&config.chain);
     for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
@@ -147,13 +190,9 @@ fn interfaces(config: &Config) -> Result<Vec<Interface>, Failure> {
     Ok(interfaces)
 }
 
-fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> {
+fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, Failure> {
     let own = match &config.kind {
-        DeviceKind::Live(live) => {
-            let name = live.interface.clone().unwrap_or_default();
-            let link = InterfaceLink::of(&name);
-            Some(link.map_err(|source| Failure::Link { interface: name, source })?)
-        }
+        DeviceKind::Live(live) => link(live)?,
         DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
     };
     let mac = match (config.mac, own) {
@@ -164,15 +203,6 @@ fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> 
         (None, None) => [2, 0, 0, 0, 0, id.0 + 1],
     };
     let carried = own.map(|link| u16::try_from(link.mtu).unwrap_or(u16::MAX));
-    if let (Some(given), Some(carried)) = (config.mtu, carried)
-        && given > carried
-    {
-        err!(
-            "warning: device `{}` has `mtu = {given}`, but its interface carries {carried}: packets have {carried} \
-             bytes at most",
-            config.name
-        );
-    }
     let mtu = match (config.mtu, carried) {
         (Some(given), Some(carried)) => given.min(carried),
         (given, carried) => given.or(carried).unwrap_or(USUAL_MTU),
@@ -186,6 +216,23 @@ fn interface(id: DeviceId, config: &DeviceConfig) -> Result<Interface, Failure> 
         is_played: !matches!(config.kind, DeviceKind::Live(_)),
         ..Interface::new(id, &config.name, mac)
     })
+}
+
+/// Warnings about devices that are to carry longer packets than their interfaces do.
+pub(crate) fn mtu_warnings(config: &Config) -> Vec<String> {
+    let warning = |device: &DeviceConfig| {
+        let DeviceKind::Live(live) = &device.kind else { return None };
+        let given = device.mtu.filter(|_| !device.addresses.is_empty())?;
+        let carried = InterfaceLink::of(live.interface.as_deref()?).ok()?.mtu;
+        (u32::from(given) > carried).then(|| {
+            let name = &device.name;
+            format!(
+                "device `{name}` has `mtu = {given}`, but its interface carries {carried}: packets have {carried} bytes \
+                 at most"
+            )
+        })
+    };
+    config.devices.iter().filter_map(warning).collect()
 }
 
 /// The addresses that the functions stand for: packets to them are the chain's, and neighbours find them

@@ -12,6 +12,7 @@ use rheostat_base::privileges::{self, Identity};
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
 use rheostat_io::scheduling::{Priority, RaisedPriority};
+use rheostat_ip::RunLimit;
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
     Summary,
@@ -31,6 +32,7 @@ use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::out;
+use crate::preflight::preflight;
 use crate::serve;
 
 /// How often the end of a run is looked for.
@@ -200,8 +202,9 @@ pub(crate) fn carry_out(
         privileges::become_later(identity);
     }
     let files = OutputFiles::default();
-    let chain = chains::build(&chain, lanes, seed, Logs::Written)?;
-    Run { config, watch, identity, sample, files }.carry_out(chain)
+    let errors = assemble::error_limit(&config);
+    let chain = chains::build(&chain, lanes, seed, &errors, Logs::Written)?;
+    Run { config, watch, identity, sample, files, errors }.carry_out(chain)
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
@@ -222,11 +225,14 @@ struct Run {
     identity: Option<Identity>,
     sample: Option<u32>,
     files: OutputFiles,
+    /// Of the chain and the network layer together.
+    errors: RunLimit,
 }
 
 impl Run {
     fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Failure> {
         let BuiltChain { chain, board: backends, log } = built;
+        preflight(&self.config, &chain)?.begin()?;
         let ports = log.ports();
         log.monitor().into_iter().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
@@ -250,7 +256,7 @@ impl Run {
         let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
         let priority = self.config.workers.priority;
-        let mut assembly = Assembly::new(self.config, &chain)?;
+        let mut assembly = Assembly::new(self.config, &chain, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());

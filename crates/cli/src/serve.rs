@@ -2,6 +2,7 @@
 
 mod assembly;
 mod beside_kernel;
+mod check;
 mod flags;
 mod placing;
 mod summary;
@@ -32,6 +33,8 @@ use rheostat_serve::{
 use rheostat_steer::policy::{Objectives, Settings};
 
 use self::assembly::Assembly;
+pub(crate) use self::check::check;
+pub(crate) use self::placing::place;
 use self::summary::ServeSummary;
 use self::work::WorkReport;
 pub(crate) use self::work::{buffer_bytes, operations_of_roots};
@@ -42,6 +45,7 @@ use crate::identity;
 use crate::interrupt;
 use crate::links::Links;
 use crate::mtu::{self, Mtus};
+use crate::preflight::preflight;
 use crate::run;
 
 /// How often the end of a run is looked for.
@@ -276,7 +280,8 @@ pub(crate) fn serve(
     report: Report,
 ) -> Result<ExitCode, Failure> {
     let serve = config.serve.clone().expect("the caller has looked");
-    let members = placing::place(&mut config, &serve)?;
+    let members = place(&mut config, &serve)?;
+    preflight(&config, &rheostat_nf::shipped::empty())?.begin()?;
     let mut run = Run { config, serve: serve.clone(), faults, report, work: None, members };
     match &serve.service {
         ServiceConfig::Echo => run.requests(Echo),
@@ -304,29 +309,6 @@ pub(crate) fn serve(
                 assembly.connecting(server, outgoing)
             })
         }
-    }
-}
-
-/// Checks that the directory of a service, if it has one, is there, and that a buffer it has is possible here.
-///
-/// # Errors
-/// [`Failure`] when it is not.
-pub(crate) fn check_root(service: &ServiceConfig) -> Result<(), Failure> {
-    match service {
-        ServiceConfig::Http(http) => serve_files(http).map(drop),
-        ServiceConfig::Work(config) => work::buffer_bytes(config).map(drop),
-        ServiceConfig::Resp { .. } | ServiceConfig::Echo | ServiceConfig::Relay { .. } => Ok(()),
-    }
-}
-
-/// Checks that a service beside the kernel can have its addresses and ports now, if its interface is known.
-///
-/// # Errors
-/// [`Failure`] says which it cannot have.
-pub(crate) fn check_beside_kernel(config: &Config) -> Result<(), Failure> {
-    match config.check_inputs() {
-        Ok(()) => beside_kernel::prepare(&mut config.clone()).map(drop),
-        Err(_) => Ok(()),
     }
 }
 

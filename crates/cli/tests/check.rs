@@ -7,7 +7,7 @@ use std::process::Command;
 fn check(arguments: &[&str]) -> (Option<i32>, String, String) {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/", "policer.toml");
     let output = Command::new(env!("CARGO_BIN_EXE_rheo"))
-        .args(["check", config])
+        .args(["check", config, "--offline"])
         .args(arguments)
         .output()
         .unwrap();

@@ -6,6 +6,7 @@ mod bench_solver;
 mod bench_timers;
 mod capture;
 mod check;
+mod check_and_run;
 mod configurations;
 mod control;
 mod devices;

@@ -7,6 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use rheostat_base::privileges::Identity;
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use thiserror::Error;
@@ -106,16 +107,27 @@ impl ControlSocket {
         Err(fails(io::ErrorKind::AlreadyExists.into()))
     }
 
+    /// Whether there can be a socket at `path`, as far as can be seen without making it.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::bind`].
+    pub(crate) fn check(path: &Path) -> Result<(), SocketError> {
+        let fails = |source| SocketError::Make { path: path.to_owned(), source };
+        stale_at(path)?;
+        SocketAddr::from_pathname(path).map_err(fails)?;
+        let folder = folder_of(path);
+        // The folder itself is made, if its own is there.
+        let folder = if folder.exists() { folder } else { folder_of(folder) };
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| fails(error.into()))
+    }
+
     /// Binds in a folder that no other user can enter, narrows the mode, and only then moves the socket
     /// to its place: at no moment is there a socket that others may connect to, and the umask, which
     /// all threads share, stays alone.
     fn create(path: &Path, stale: Option<FileIdentity>) -> io::Result<ControlSocket> {
         // A file may have a longer name than the address of a socket.
         SocketAddr::from_pathname(path)?;
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(path);
         if !folder.exists() {
             DirBuilder::new().mode(0o755).create(folder)?;
         }
@@ -141,6 +153,11 @@ impl ControlSocket {
     pub(super) fn listener(&self) -> &UnixListener {
         &self.listener
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// The stale socket at `path`, if there is one.

@@ -13,7 +13,7 @@ use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
 
 use crate::assemble::{self, Layout};
-use crate::chains::{self, Logs};
+use crate::chains;
 use crate::failure::Failure;
 use crate::run::OverrideArgs;
 
@@ -27,7 +27,7 @@ pub(super) fn explain(
     let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Failure::Load)?;
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
-    let chain = chains::build(&config.chain, 1, config.run.seed, Logs::LeftAlone)?.chain;
+    let chain = chains::without_logs(&config, 1)?.chain;
     let Layout { steering, lanes } = assemble::lay_out(&config, &chain)?;
     let mut breakdown = Breakdown::new(Arc::new(steering));
     let mut span = Span::default();

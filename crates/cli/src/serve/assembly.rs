@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use rand::Rng;
+use rand::rngs::StdRng;
 use rheostat_base::{Clock, ClockSource, CoreId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::config::ServeConfig;
@@ -51,28 +52,11 @@ impl Assembly {
         mut config: Config,
         faults: Option<ImpairConfig>,
     ) -> Result<Assembly, Failure> {
-        config.check_inputs()?;
         config.devices.iter_mut().for_each(set_tap_mac);
         let mut rng = assemble::randomness(config.run.seed);
         let cores = assemble::choose_cores(&config)?;
         let lanes = assemble::lanes(&config, &cores);
-        // Only packets from peers arrive, so that keys have them first, whatever the device.
-        let with = |key: &HashKey| {
-            let orientations = vec![Orientation::Inside; config.devices.len()];
-            Steering::new(key, config.steering.buckets, config.state.shards, orientations)
-        };
-        let steering = match config.steering.key {
-            HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
-            HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
-            HashKeyChoice::Random => {
-                let serve = config.serve.as_ref();
-                let listeners = serve.map_or_else(Vec::new, ServeConfig::listeners);
-                let outgoing = serve.map_or_else(OutgoingConfig::default, ServeConfig::outgoing);
-                let draw = || with(&HashKey::new(rng.random()));
-                steering_for_connecting(&outgoing, &listeners, draw)?
-            }
-        };
-        let steering = Arc::new(steering);
+        let steering = Arc::new(steering(&config, &mut rng)?);
         let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;
         let clock = Clock::new();
         let opener = Opener {
@@ -94,7 +78,7 @@ impl Assembly {
             Box::new(device)
         };
         let devices = devices.into_iter().map(behind_faults).collect();
-        let wiring = network::of(&config, rng.random())?;
+        let wiring = network::of(&config, assemble::error_limit(&config), rng.random())?;
         let Wiring { network, follower, .. } = wiring.ok_or(Failure::NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
@@ -186,6 +170,29 @@ impl Assembly {
         let service = |lane| server.service(lane);
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
     }
+}
+
+/// How packets are placed.
+///
+/// # Errors
+/// [`Failure`] when they cannot be placed so.
+pub(super) fn steering(config: &Config, rng: &mut StdRng) -> Result<Steering, Failure> {
+    // Only packets from peers arrive, so that keys have them first, whatever the device.
+    let with = |key: &HashKey| {
+        let orientations = vec![Orientation::Inside; config.devices.len()];
+        Steering::new(key, config.steering.buckets, config.state.shards, orientations)
+    };
+    Ok(match config.steering.key {
+        HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
+        HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
+        HashKeyChoice::Random => {
+            let serve = config.serve.as_ref();
+            let listeners = serve.map_or_else(Vec::new, ServeConfig::listeners);
+            let outgoing = serve.map_or_else(OutgoingConfig::default, ServeConfig::outgoing);
+            let draw = || with(&HashKey::new(rng.random()));
+            steering_for_connecting(&outgoing, &listeners, draw)?
+        }
+    })
 }
 
 /// The end of a tap interface's cable has another link address than the interface, which is the kernel's: one that stays the same

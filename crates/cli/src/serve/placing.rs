@@ -23,7 +23,7 @@ const BURST: u32 = 32;
 ///
 /// # Errors
 /// [`Failure`] when the machine has no such places, or too few.
-pub(super) fn place(
+pub(crate) fn place(
     config: &mut Config,
     serve: &ServeConfig,
 ) -> Result<Option<PoolConfig>, Failure> {

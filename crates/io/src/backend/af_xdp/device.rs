@@ -11,7 +11,7 @@ use rustix::event::epoll;
 use super::attachment::Attachment;
 use super::config::XdpConfig;
 use super::monitor::XdpMonitor;
-use super::open::open;
+use super::open::{fit, open};
 use super::open_error::XdpOpenError;
 use super::receive::XdpRx;
 use super::receiving_lane::ReceivingLane;
@@ -35,6 +35,14 @@ pub struct XdpDevice {
 }
 
 impl XdpDevice {
+    /// Whether an interface and a pool of so many buffers fit a configuration, as far as can be seen without opening them.
+    ///
+    /// # Errors
+    /// As [`XdpDevice::open`].
+    pub fn check(config: &XdpConfig, buffers: usize) -> Result<(), XdpOpenError> {
+        fit(config, buffers).map(drop)
+    }
+
     /// Opens an interface. The kernel works in the memory of `pool`, whose layout must allow it
     /// ([`rheostat_packet::MempoolConfig::umem`]); packets cross between devices of one pool without
     /// being copied.

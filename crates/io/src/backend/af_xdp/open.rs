@@ -23,6 +23,7 @@ use super::ring::{Consumer, Producer};
 use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
 use crate::sys::interface::Interface;
+use crate::sys::netdev::xdp_features;
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
 
@@ -100,17 +101,7 @@ pub(super) fn open(
 ) -> Result<(Attachment, Vec<LaneRings>), XdpOpenError> {
     let area = pool.area();
     check(config, &area)?;
-    let missing =
-        |source| XdpOpenError::NoInterface { interface: config.interface.clone(), source };
-    let interface = Interface::new(&config.interface).map_err(missing)?;
-    let index = interface.index().map_err(missing)?;
-    let hardware_queues = interface.receive_queues().map_err(missing)?;
-    if config.ordered && hardware_queues > 1 {
-        let interface = config.interface.clone();
-        return Err(XdpOpenError::Ordered { interface, queues: hardware_queues });
-    }
-    let mtu = interface.mtu().map_err(missing)? as usize;
-    let sizes = sizes(config, pool.capacity(), hardware_queues)?;
+    let Fit { interface, index, hardware_queues, mtu, sizes } = fit(config, pool.capacity())?;
     let long = mtu + LONGEST_LINK_HEADER > area.stride - area.headroom;
     let lanes = Lanes { lanes: config.queues, claimants: config.claimants, hardware_queues };
     let (bound, way) = bind(config, index, lanes, sizes, &area, long)?;
@@ -212,6 +203,37 @@ fn refuse_busy_poll(config: &XdpConfig, source: io::Error) -> XdpOpenError {
         }
         _ => XdpOpenError::Socket { interface: config.interface.clone(), what, source },
     }
+}
+
+/// An interface that fits a configuration.
+#[derive(Debug)]
+pub(super) struct Fit {
+    interface: Interface,
+    index: u32,
+    hardware_queues: u32,
+    mtu: usize,
+    sizes: Sizes,
+}
+
+/// Looks at the interface without opening anything, for a pool of so many buffers.
+pub(super) fn fit(config: &XdpConfig, buffers: usize) -> Result<Fit, XdpOpenError> {
+    let missing =
+        |source| XdpOpenError::NoInterface { interface: config.interface.clone(), source };
+    let interface = Interface::new(&config.interface).map_err(missing)?;
+    let index = interface.index().map_err(missing)?;
+    let hardware_queues = interface.receive_queues().map_err(missing)?;
+    if config.ordered && hardware_queues > 1 {
+        let interface = config.interface.clone();
+        return Err(XdpOpenError::Ordered { interface, queues: hardware_queues });
+    }
+    let mtu = interface.mtu().map_err(missing)? as usize;
+    let sizes = sizes(config, buffers, hardware_queues)?;
+    // What the driver does not state, the kernel answers when the sockets are bound.
+    if config.copy == CopyMode::Zero && xdp_features(index).is_ok_and(|driver| !driver.zero_copy) {
+        let (interface, source) = (config.interface.clone(), Errno::OPNOTSUPP.into());
+        return Err(XdpOpenError::NoZeroCopy { interface, source });
+    }
+    Ok(Fit { interface, index, hardware_queues, mtu, sizes })
 }
 
 fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), XdpOpenError> {

@@ -110,15 +110,18 @@ impl CaptureWriter {
     /// [`WriteError::Extension`] for a name that ends neither in `.pcap`, `.cap` nor `.pcapng`,
     /// [`WriteError::Create`] when the operating system refuses.
     pub fn create(path: &Path) -> Result<CaptureWriter, WriteError> {
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-        let encoder = match extension.to_str() {
-            Some("pcap" | "cap") => Encoder::Legacy(None),
-            Some("pcapng") => Encoder::Ng(Vec::new()),
-            _ => return Err(WriteError::Extension { path: path.to_owned() }),
-        };
+        let encoder = encoder_of(path)?;
         let file = File::create(path)
             .map_err(|source| WriteError::Create { path: path.to_owned(), source })?;
         Ok(CaptureWriter::new(path, encoder, Box::new(file)))
+    }
+
+    /// Whether the name states a format.
+    ///
+    /// # Errors
+    /// [`WriteError::Extension`], as of [`CaptureWriter::create`].
+    pub fn check_name(path: &Path) -> Result<(), WriteError> {
+        encoder_of(path).map(drop)
     }
 
     fn new(path: &Path, encoder: Encoder, output: Box<dyn Write + Send>) -> CaptureWriter {
@@ -201,6 +204,16 @@ impl Shared {
             }
             None => None,
         }
+    }
+}
+
+/// The format that a name states.
+fn encoder_of(path: &Path) -> Result<Encoder, WriteError> {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    match extension.to_str() {
+        Some("pcap" | "cap") => Ok(Encoder::Legacy(None)),
+        Some("pcapng") => Ok(Encoder::Ng(Vec::new())),
+        _ => Err(WriteError::Extension { path: path.to_owned() }),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A tap interface as a device.
 
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +45,23 @@ pub(super) struct Attachment {
 }
 
 impl TapDevice {
+    /// Whether an interface of this name can be a tap, as far as can be seen without making it.
+    ///
+    /// # Errors
+    /// As [`TapDevice::open`].
+    pub fn check(interface: &str) -> Result<(), TapOpenError> {
+        if !Path::new("/dev/net/tun").exists() {
+            return Err(TapOpenError::NoTun);
+        }
+        let folder = Path::new("/sys/class/net").join(interface);
+        match is_suitable(fs::read_to_string(folder.join("tun_flags")).ok().as_deref()) {
+            false if folder.exists() => {
+                Err(TapOpenError::Occupied { interface: interface.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the interface, or attaches to the one there is, and sets it up. Packets are copied into
     /// buffers of the lanes' pool.
     ///
@@ -81,6 +100,15 @@ impl TapDevice {
     pub fn program_counters(&self) -> ProgramCounters {
         self.attachment.programs.counters()
     }
+}
+
+/// Whether flags that the kernel shows of an interface, such as `0x5102`, are those of a tap with several queues and a virtio
+/// header.
+fn is_suitable(flags: Option<&str>) -> bool {
+    let wanted = libc::IFF_TAP | libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR;
+    let flags = flags.and_then(|flags| flags.trim().strip_prefix("0x"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags, 16).ok());
+    flags.is_some_and(|flags| flags & wanted == wanted)
 }
 
 impl Attachment {

@@ -1,0 +1,75 @@
+//! What a run needs of this machine, looked at without a change: `rheo run` and `rheo serve` begin with it, and `rheo check`
+//! reports its outcome. What only the kernel decides when a device opens, such as privileges, is left to the run.
+
+use std::sync::Arc;
+
+use rheostat_control::Config;
+use rheostat_nf::AnyChain;
+
+use crate::assemble::{self, Layout};
+use crate::control::{ControlSocket, SocketError};
+use crate::devices;
+use crate::failure::Failure;
+use crate::identity;
+use crate::memory::{MemoryLimits, MemoryPlan};
+use crate::network;
+use crate::output_file;
+use crate::serve;
+
+/// What a run would take and say.
+pub(crate) struct Preflight {
+    /// The memory in use when all that is configured is in use.
+    pub(crate) memory: MemoryPlan,
+    /// What does not keep the run from starting.
+    pub(crate) warnings: Vec<String>,
+    /// The instance that has to end first, if one listens at the control socket. A configuration may be checked beside it.
+    pub(crate) running: Option<SocketError>,
+}
+
+impl Preflight {
+    /// Prints the warnings.
+    ///
+    /// # Errors
+    /// When an instance has to end first.
+    pub(crate) fn begin(self) -> Result<(), Failure> {
+        for warning in self.warnings {
+            err!("warning: {warning}");
+        }
+        self.running.map_or(Ok(()), |running| Err(running.into()))
+    }
+}
+
+/// Looks at everything that a run of `config`, whose chain is `chain`, needs before it opens devices. A service has been placed
+/// ([`serve::place`]).
+///
+/// # Errors
+/// [`Failure`] with the first reason for which the run could not start.
+pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, Failure> {
+    config.check_inputs()?;
+    identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
+    config
+        .chain
+        .iter()
+        .filter_map(|function| function.log())
+        .try_for_each(output_file::check_log)?;
+    let Layout { steering, lanes } = assemble::lay_out(config, chain)?;
+    let steering = Arc::new(steering);
+    devices::check(config, &steering, lanes)?;
+    let planned = network::plan(config, 0, &network::link_of_kernel)?;
+    if let Some(serve) = &config.serve {
+        let (network, _) = planned.ok_or(Failure::NoAddress)?;
+        serve::check(config, serve, network, lanes)?;
+    }
+    let limits = MemoryLimits::of_this_process();
+    let memory = assemble::memory_plan(config, chain, &steering, lanes);
+    memory.check(&limits)?;
+    let warnings = memory.warning(&limits).into_iter().chain(network::mtu_warnings(config));
+    let warnings = warnings.collect();
+    match config.observe.control.as_deref().map_or(Ok(()), ControlSocket::check) {
+        Ok(()) => Ok(Preflight { memory, warnings, running: None }),
+        Err(running @ SocketError::Live(_)) => {
+            Ok(Preflight { memory, warnings, running: Some(running) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
