@@ -166,7 +166,7 @@ mod tests {
         let mut shards: Vec<_> = (0..128).map(|_| limit.of_shard(100, 128)).collect();
         assert_eq!(granted(&mut shards, 3), 50 + 2_999, "three seconds of 128 shards");
         // Nor does another function, nor the network layer, have one of its own.
-        assert!(!limit.clone().of_shard(100, 128).allow(Time::from_millis(2_999)));
+        assert!(!limit.of_shard(100, 128).allow(Time::from_millis(2_999)));
         assert!(!limit.of_lane().allow(7, Time::from_millis(2_999)));
     }
 

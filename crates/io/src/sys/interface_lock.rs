@@ -203,7 +203,7 @@ mod tests {
     /// Calls the holder of the claim to interface 1 until no more callers can wait.
     fn call_all() {
         let address = SocketAddrUnix::new_abstract_name(b"rheostat-interface-1").unwrap();
-        let outcome = std::iter::repeat_with(|| connect(&stream().unwrap(), &address));
+        let outcome = std::iter::repeat_with(|| connect(stream().unwrap(), &address));
         assert_eq!(outcome.take(10_000).find_map(Result::err), Some(Errno::AGAIN));
     }
 
