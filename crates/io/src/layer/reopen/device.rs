@@ -172,6 +172,8 @@ impl Drop for ReopenableDevice {
 mod tests {
     //! Timed: threads.
 
+    use std::sync::atomic::AtomicUsize;
+
     use crate::{Arrival, Source};
     use rheostat_base::{DropReason, Time};
     use rheostat_packet::build::{FrameBuilder, Payload, Transport};
@@ -179,6 +181,7 @@ mod tests {
     use rheostat_steer::{HashKey, Orientation, Steering};
 
     use super::*;
+    use crate::RxQueue;
     use crate::backend::sim::{Pacing, SimConfig, SimNic};
     use crate::sink::NullSink;
 
@@ -196,6 +199,95 @@ mod tests {
             let len = frame.len();
             Some(Arrival { time: Time::ZERO, len, wire_len: len as u32, link: LinkType::Raw })
         }
+    }
+
+    /// A device that is the only one while it is open.
+    struct Exclusive(SimNic, Arc<AtomicUsize>);
+
+    impl Device for Exclusive {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn id(&self) -> DeviceId {
+            self.0.id()
+        }
+
+        fn queues(&mut self) -> Vec<QueuePair> {
+            self.0.queues()
+        }
+
+        fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+            self.0.table()
+        }
+
+        fn is_exclusive(&self) -> bool {
+            true
+        }
+
+        fn monitor(&self) -> Arc<dyn DeviceMonitor> {
+            self.0.monitor()
+        }
+    }
+
+    impl Drop for Exclusive {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_device_that_would_be_in_the_way_is_closed_before_the_next_is_opened() {
+        let pool = MempoolConfig { buffers: 256, ..MempoolConfig::default() };
+        let pool = Mempool::new(&pool).unwrap();
+        let steering = Steering::new(&HashKey::MICROSOFT, 4, 4, vec![Orientation::Inside]).unwrap();
+        let (steering, buffers) = (Arc::new(steering), pool.clone());
+        let open = Arc::new(AtomicUsize::new(0));
+        let is_open = open.clone();
+        let mut device = ReopenableDevice::open(move |_| {
+            assert_eq!(open.fetch_add(1, Ordering::Relaxed), 0, "another one is open");
+            let mut nic = SimConfig::new("nic", 1, steering.clone());
+            nic.pacing = Pacing::Lossless;
+            let nic =
+                SimNic::open(nic, Box::new(Datagrams(COUNT)), |_| Box::new(NullSink), &buffers);
+            Ok(Box::new(Exclusive(nic?, open.clone())))
+        })
+        .unwrap();
+        let (reopener, monitor) = (device.reopener(), device.monitor());
+        let table = device.table().unwrap();
+        let mut cache = PoolCache::new(pool.clone());
+        let QueuePair { mut rx, mut tx } = device.queues().remove(0);
+        let mut burst = Burst::new();
+        while rx.recv(&mut burst, &mut cache, Time::ZERO) > 0 {}
+        let mut poll_while = |rx: &mut Box<dyn RxQueue>, work: &(dyn Fn() + Sync)| {
+            std::thread::scope(|scope| {
+                let worked = scope.spawn(work);
+                while !worked.is_finished() {
+                    rx.recv(&mut burst, &mut cache, Time::ZERO);
+                    std::thread::yield_now();
+                }
+                worked.join().unwrap();
+            });
+            burst.drain(..).for_each(|packet| cache.free(packet));
+        };
+        poll_while(&mut rx, &|| reopener.let_go());
+        assert_eq!(is_open.load(Ordering::Relaxed), 0);
+        assert_eq!(monitor.counters().arrived, COUNT as u64);
+        let entries = [QueueId(0); 4];
+        table.rewrite(&entries).unwrap();
+        let outside = table.rewrite(&[QueueId(0), QueueId(1), QueueId(0), QueueId(0)]);
+        assert!(outside.is_err() && table.rewrite(&entries[1..]).is_err());
+        assert_eq!((table.read(), rx.backlog()), (entries.to_vec(), 0));
+        assert!(rx.wait_fd().is_some(), "a lane is woken when the next one is open");
+        poll_while(&mut rx, &|| assert!(reopener.reopen().unwrap()));
+        let mut burst = Burst::new();
+        while rx.recv(&mut burst, &mut cache, Time::ZERO) > 0 {}
+        assert_eq!(monitor.counters().arrived, 2 * COUNT as u64);
+        burst.drain(..).for_each(|packet| cache.free(packet));
+        burst.push(cache.alloc_from(&[0; 64]).unwrap());
+        assert_eq!(tx.send(&mut burst, &mut cache, Time::ZERO), 1);
+        drop((rx, tx, device, cache));
+        assert_eq!((is_open.load(Ordering::Relaxed), pool.available()), (0, 256));
     }
 
     #[test]
