@@ -99,9 +99,6 @@ pub enum CostsError {
     },
 }
 
-/// A machine that takes more of a core's time than this was not left alone.
-const DISTURBED: f64 = 0.05;
-
 /// The costs that come with rheostat, and their file's name.
 const BUILT_IN: (&str, &str) =
     ("xeon-2.5GHz-2vcpu.json", include_str!("../costs/xeon-2.5GHz-2vcpu.json"));
@@ -159,7 +156,7 @@ impl Costs {
 
     /// Whether the pauses are the machine's own: they are not when something else ran on it meanwhile.
     pub fn was_left_alone(&self) -> bool {
-        self.noise.share <= DISTURBED
+        !self.noise.is_of_other_programs()
     }
 
     /// The text of their file.

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Shorter pauses between two looks at the clock are the loop itself, or too short to matter.
 const LEAST_GAP: u64 = 500;
 
+/// The share of the time in gaps from which on something else ran on the core.
+const DISTURBED: f64 = 0.05;
+
 /// The gaps that a spinning thread saw, on the core that saw most.
 ///
 /// A packet that arrives in a gap waits for its end, whatever the policy does. So the share of all moments
@@ -86,6 +89,11 @@ impl Noise {
                 .map(|&share| (share, floor(gaps, elapsed, share) / 1e3))
                 .collect(),
         }
+    }
+
+    /// Whether other programs ran on a core meanwhile: a machine by itself takes a smaller share of the time.
+    pub fn is_of_other_programs(&self) -> bool {
+        self.share > DISTURBED
     }
 
     /// The microseconds that a share of all moments needs to find the machine running. For shares between

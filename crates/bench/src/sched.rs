@@ -33,7 +33,7 @@ pub use self::error::SchedBenchError;
 use self::latencies::Latencies;
 use self::measurement::{Capacity, Effort, measure_capacity, measure_open};
 use self::members::application_workers;
-pub use self::request_costs::measure_request_costs;
+pub use self::request_costs::{CostsEffort, measure_request_costs};
 use self::rig::MOST_CLIENTS;
 pub use self::row::{SchedBenchRow, heading};
 use self::service::{RunningService, ServiceConfig, work};

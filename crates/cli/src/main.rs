@@ -19,9 +19,11 @@ mod failure;
 mod generate;
 mod identity;
 mod interrupt;
+mod kept_file;
 mod links;
 mod load;
 mod machine;
+mod machine_costs;
 mod memory;
 mod mtu;
 mod nat_host;
@@ -115,7 +117,7 @@ enum Command {
     NatHost(nat_host::Args),
     /// Simulate a scenario on as many cores as you like.
     Sim(sim::Args),
-    /// Name the scheduler with the least p99.9 for a service over TCP.
+    /// Recommend a scheduler for a service over TCP.
     Advise(Box<advise::Args>),
     /// Measure.
     Bench(bench::Args),

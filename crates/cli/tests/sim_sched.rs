@@ -4,7 +4,9 @@
 
 use std::process::{Command, Output};
 
+use rheostat_base::CoreSet;
 use serde_json::Value;
+use tempfile::TempDir;
 
 fn rheo(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rheo")).args(arguments).output().unwrap()
@@ -14,8 +16,18 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-const QUICK: [&str; 8] =
-    ["sim", "sched", "--cores", "2", "--load", "0.4", "--workload", "constant-10us,bimodal-2"];
+const QUICK: [&str; 10] = [
+    "sim",
+    "sched",
+    "--costs",
+    "thesis",
+    "--cores",
+    "2",
+    "--load",
+    "0.4",
+    "--workload",
+    "constant-10us,bimodal-2",
+];
 
 #[test]
 fn rows_in_json_have_the_fields_that_programs_read() {
@@ -58,6 +70,8 @@ fn only_the_shortest_requests_have_a_crossover() {
     let output = rheo(&[
         "sim",
         "sched",
+        "--costs",
+        "thesis",
         "--cores",
         "4",
         "--load",
@@ -130,7 +144,7 @@ fn recorded_rows_are_drawn_and_compared() {
 fn printed_costs_can_be_read_again_and_wrong_ones_name_file_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("costs.json");
-    let printed = rheo(&["sim", "sched", "--print-costs"]);
+    let printed = rheo(&["sim", "sched", "--costs", "thesis", "--print-costs"]);
     assert!(printed.status.success());
     std::fs::write(&file, &printed.stdout).unwrap();
     let costs = format!("measured:{}", file.display());
@@ -151,7 +165,8 @@ fn printed_costs_can_be_read_again_and_wrong_ones_name_file_and_field() {
 
 #[test]
 fn advice_names_a_scheduler_a_runner_up_and_a_reason() {
-    let output = rheo(&["advise", "--service", "100us", "--load", "0.7", "--cores", "2", "--json"]);
+    let case = ["advise", "--service", "100us", "--load", "0.7", "--cores", "2", "--json"];
+    let output = rheo(&[&case[..], &["--costs", "thesis"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
     // One queue for both workers: a lock of 100 ns is nothing beside 100 us.
@@ -159,15 +174,105 @@ fn advice_names_a_scheduler_a_runner_up_and_a_reason() {
     assert!(advice["expected_p999_us"].as_f64().is_some_and(|time| time > 100.0), "{advice}");
     assert_eq!(advice["runner_up"], "inline-ws");
     assert!(advice["reason"].as_str().unwrap().contains("inline-dfcfs has"), "{advice}");
+    let costs = &advice["costs"];
+    assert!(costs["about"].as_str().unwrap().starts_with("the thesis's"), "{advice}");
+    assert_eq!((&costs["machine"], &costs["measured"]), (&Value::Null, &Value::from(false)));
+    assert_eq!(advice["thesis"], Value::Null, "those are in use");
+}
+
+/// A cache folder with costs of this machine and build, which differ from the shipped ones by their name.
+fn cache_with_costs(about: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rheo"));
+        let output = command.args(arguments).env("XDG_CACHE_HOME", folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["serve", "work", "--calibrate", "--service", "1us"]);
+    let kept = std::fs::read_to_string(folder.path().join("rheostat/work.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let cores = CoreSet::available().unwrap().cores().len();
+    let machine = format!("{}, {cores} cores", kept[0]["machine"].as_str().unwrap());
+    let version = run(&["--version"]);
+    let (_, build) = version.split_once('(').unwrap();
+    let (commit, profile) = build.trim_end_matches([')', '\n']).split_once(", ").unwrap();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/costs/requests-epyc.json");
+    let mut costs: Value =
+        serde_json::from_str(&std::fs::read_to_string(shipped).unwrap()).unwrap();
+    costs["about"] = about.into();
+    let entry = serde_json::json!({
+        "machine": machine, "commit": commit, "profile": profile, "costs": costs
+    });
+    let file = folder.path().join("rheostat/costs.json");
+    std::fs::write(file, serde_json::json!([entry]).to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn answers_are_for_the_costs_of_this_machine_and_show_where_the_thesis_differs() {
+    let cache = cache_with_costs("a test's");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rheo"));
+        command.args(arguments).env("XDG_CACHE_HOME", cache.path()).output().unwrap()
+    };
+    let case = ["advise", "--service", "1us", "--load", "0.5", "--cores", "2"];
+    let output = run(&[&case[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let costs = &advice["costs"];
+    assert_eq!((&costs["about"], &costs["measured"]), (&"a test's".into(), &true.into()));
+    assert!(costs["machine"].as_str().unwrap().starts_with("AMD EPYC"), "{costs}");
+    assert_ne!(advice["scheduler"], "inline-cfcfs", "locks are dear on that machine");
+    assert_eq!(advice["thesis"]["scheduler"], "inline-cfcfs");
+    let said = text(&run(&case).stdout);
+    assert!(said.contains("costs: this machine's: a test's"), "{said}");
+    assert!(said.contains("with the thesis's costs: inline-cfcfs, "), "{said}");
+
+    let sched = ["sim", "sched", "--cores", "2", "--load", "0.5", "--workload", "constant-1us"];
+    let schedulers = ["--scheduler", "inline-cfcfs,inline-dfcfs"];
+    let said = text(&run(&[&sched[..], &schedulers].concat()).stdout);
+    assert!(said.lines().next().unwrap().ends_with("costs: this machine's: a test's"), "{said}");
+    let differs = "with the thesis's costs, constant-1us at 0.50: inline-cfcfs has the least p99.9";
+    assert!(said.contains(differs), "{said}");
+}
+
+#[test]
+fn a_debug_build_without_kept_costs_uses_the_shipped_ones_and_says_so() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rheo"));
+    let case = ["advise", "--service", "10us", "--load", "0.3", "--cores", "1", "--json"];
+    let output = command.args(case).env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let costs = &advice["costs"];
+    assert_eq!(costs["measured"], false);
+    assert!(costs["note"].as_str().unwrap().contains("build with --release"), "{costs}");
+    assert!(costs["about"].as_str().unwrap().contains("AMD EPYC"), "{costs}");
+    assert!(!cache.path().join("rheostat").exists(), "nothing is kept");
 }
 
 #[test]
 fn a_load_that_no_scheduler_can_do_is_an_error_with_one_that_can() {
-    let output = rheo(&["advise", "--service", "10us", "--load", "1.2", "--cores", "1"]);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("no scheduler can do 100000 requests per second"), "{stderr}");
-    assert!(stderr.contains("a load of at most 0.9"), "{stderr}");
+    let case = ["advise", "--service", "10us", "--load", "1.2", "--cores", "1"];
+    for form in [&["--costs", "thesis"][..], &["--costs", "thesis", "--json"]] {
+        let output = rheo(&[&case[..], form].concat());
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("no scheduler can do 100000 requests per second"), "{stderr}");
+        assert!(stderr.contains("a load of at most 0.9"), "{stderr}");
+        let stdout = text(&output.stdout);
+        assert!(stdout.contains("the thesis's: TCP in"), "{stdout}");
+        if form.contains(&"--json") {
+            let advice: Value = serde_json::from_str(&stdout).unwrap();
+            assert_eq!((&advice["scheduler"], &advice["runner_up"]), (&Value::Null, &Value::Null));
+            assert!(advice["reason"].as_str().unwrap().starts_with("no scheduler can do"));
+            assert_eq!(advice["considered"][0]["saturated"], true, "{advice}");
+        }
+    }
 }
 
 #[test]
@@ -189,7 +294,7 @@ fn nonsense_is_refused_before_anything_is_simulated() {
             "error: dispatcher-2:8 has 10 workers, but 8 cores: use dispatcher-2:6",
         ),
         ("--workload", "constant", "use constant-TIME"),
-        ("--costs", "guessed", "use thesis, or measured:FILE"),
+        ("--costs", "guessed", "use machine, thesis, or measured:FILE"),
         ("--costs", "measured:/nowhere.json", "error: /nowhere.json: "),
         ("--lock", "-1", "error: --lock -1"),
         ("--outstanding", "3", "1..=2"),

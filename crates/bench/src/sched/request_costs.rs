@@ -47,8 +47,7 @@ use crate::sim::sched::{Cost, RequestCosts};
 
 /// How long requests are made before they are looked at.
 const WARM_UP: Duration = Duration::from_millis(200);
-/// Windows in which they are; a median is not moved by those in which the machine pauses.
-const WINDOWS: usize = 15;
+/// Windows in which they are looked at.
 const WINDOW: Duration = Duration::from_millis(50);
 /// Requests that are looked at, at most.
 const MOST: usize = 400_000;
@@ -57,21 +56,44 @@ const CONNECTIONS: u32 = 64;
 const MANY: u32 = 64;
 /// Nanoseconds for which the application works on a request where workers are not to wait for each other.
 const WORK: u64 = 2_000;
-/// How often one worker and two are measured in turn for what a move costs.
-const TURNS: u32 = 5;
-/// How often what passes between cores is measured, until their distance stays the same meanwhile.
-const TRIES: u32 = 5;
 
-/// Measures costs, in some fifteen seconds; longer where the distance of the first two cores changes. What cannot be measured is as in the
-/// thesis's costs; `about` says what.
+/// How long costs are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostsEffort {
+    /// Windows in which each service is looked at; a median is not moved by those in which the machine pauses.
+    windows: usize,
+    /// How often one worker and two are measured in turn for what a move costs.
+    turns: u32,
+    /// What passes between cores is measured again until their distance stays the same meanwhile, unless this time has passed.
+    patience: Duration,
+}
+
+impl CostsEffort {
+    /// For a file of costs: some fifteen seconds, up to a minute and a half where the distance of the first two cores changes.
+    pub const THOROUGH: CostsEffort =
+        CostsEffort { windows: 15, turns: 5, patience: Duration::from_secs(75) };
+    /// For costs that are measured because somebody waits for an answer: some ten seconds, at most twenty.
+    pub const BRIEF: CostsEffort =
+        CostsEffort { windows: 6, turns: 3, patience: Duration::from_secs(9) };
+}
+
+/// Measures costs for as long as `effort` states; `progress` is called before each step. What cannot be measured is as in
+/// the thesis's costs; `about` says what.
 ///
 /// # Errors
 /// [`SchedBenchError`] when a run cannot be made, or was not sound.
-pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchError> {
+pub fn measure_request_costs(
+    build: &Build,
+    effort: CostsEffort,
+    mut progress: impl FnMut(&str),
+) -> Result<RequestCosts, SchedBenchError> {
+    let begun = Instant::now();
     let header = Header::new(build);
     let cores = u16::try_from(CoreSet::available()?.cores().len()).unwrap_or(u16::MAX);
-    let alone = probe("inline-dfcfs", (1, cores), Outstanding::ONE, 1)?;
-    let many = probe("inline-dfcfs", (1, cores), Outstanding::ONE, MANY)?.worker_ns;
+    let probes = Probes { cores, windows: effort.windows };
+    progress("TCP in and out, parsing, polls, waking");
+    let alone = probes.probe("inline-dfcfs", 1, Outstanding::ONE, 1)?;
+    let many = probes.probe("inline-dfcfs", 1, Outstanding::ONE, MANY)?.worker_ns;
     let (each, poll) = split_poll(alone.worker_ns, many);
     let spent = alone.tcp_in.median() + alone.parse.median() + alone.tcp_out.median();
     let of_many = |cost: Distribution| Cost::Measured(cost).times(each / spent.max(1.0));
@@ -88,14 +110,18 @@ pub fn measure_request_costs(build: &Build) -> Result<RequestCosts, SchedBenchEr
     let mut measured = "TCP in and out, parsing, polls; waking".to_owned();
     let mut assumed = String::new();
     if let Some(pair) = first_two()? {
-        for _ in 0..TRIES {
+        loop {
             let before = core_to_core_ns(pair)?;
-            add_handoffs(&mut costs, cores, many)?;
-            add_sharing(&mut costs, measure_locks(&Clock::new(), pair)?, cores, many)?;
+            progress("hand-offs to members of a dispatcher");
+            probes.add_handoffs(&mut costs, many)?;
+            progress("locks, steals, connections that change workers");
+            let locks = measure_locks(&Clock::new(), pair)?;
+            probes.add_sharing(&mut costs, locks, many, effort.turns)?;
             costs.core_to_core_ns = range(&[before, core_to_core_ns(pair)?]);
-            if costs.core_to_core_ns.is_some_and(are_like) {
+            if costs.core_to_core_ns.is_some_and(are_like) || begun.elapsed() > effort.patience {
                 break;
             }
+            progress("the distance of the cores has changed: again");
         }
         measured += "; hand-offs, a member's own time as part of their latency; with two workers locks of queues and of shards, \
                      steals, connections that come from another worker";
@@ -122,48 +148,135 @@ fn constant(ns: f64) -> Cost {
     Cost::Constant(ns.max(0.0).round())
 }
 
-fn add_handoffs(costs: &mut RequestCosts, cores: u16, inline: f64) -> Result<(), SchedBenchError> {
-    let alone = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, 1)?;
-    let one = probe("dispatcher-1:1", (2, cores), Outstanding::ONE, MANY)?;
-    let two = probe("dispatcher-1:1", (2, cores), Outstanding::TWO, MANY)?;
-    let poll = costs.flush_ns.mean_ns();
-    let inline = inline - poll / BURST as f64;
-    let each = |probed: &Probed| (probed.busy_ns - inline - probed.polls * poll) / 2.0;
-    let (each_of_one, each_of_two) = (each(&one), each(&two));
-    costs.handoff_give_k1_ns = constant(each_of_one);
-    costs.handoff_take_k1_ns = constant(each_of_one);
-    costs.handoff_give_k2_ns = constant(each_of_two);
-    costs.handoff_take_k2_ns = constant(each_of_two);
-    costs.handoff_latency_ns = constant((alone.ways.median() - 2.0 * each_of_one) / 2.0);
-    Ok(())
+/// Services that are looked at.
+struct Probes {
+    cores: u16,
+    windows: usize,
 }
 
-fn add_sharing(
-    costs: &mut RequestCosts,
-    locks: LockCosts,
-    cores: u16,
-    inline: f64,
-) -> Result<(), SchedBenchError> {
-    let (same, other) = (locks.shard_same.median(), locks.shard_other.median());
-    let shared = probe("inline-cfcfs", (1, cores), Outstanding::ONE, MANY)?.worker_ns;
-    let own_locks = locks.queue_free.median() + 2.0 * same;
-    costs.sharing_ns = constant(shared - inline - own_locks);
-    let mut beyond_one = Vec::new();
-    for _ in 0..TURNS {
-        let [one, two] = [1, 2].map(|workers| working_probe("inline-cfcfs", (workers, cores)));
-        beyond_one.push(two?.worker_ns - one?.worker_ns);
+impl Probes {
+    fn add_handoffs(&self, costs: &mut RequestCosts, inline: f64) -> Result<(), SchedBenchError> {
+        let alone = self.probe("dispatcher-1:1", 2, Outstanding::ONE, 1)?;
+        let one = self.probe("dispatcher-1:1", 2, Outstanding::ONE, MANY)?;
+        let two = self.probe("dispatcher-1:1", 2, Outstanding::TWO, MANY)?;
+        let poll = costs.flush_ns.mean_ns();
+        let inline = inline - poll / BURST as f64;
+        let each = |probed: &Probed| (probed.busy_ns - inline - probed.polls * poll) / 2.0;
+        let (each_of_one, each_of_two) = (each(&one), each(&two));
+        costs.handoff_give_k1_ns = constant(each_of_one);
+        costs.handoff_take_k1_ns = constant(each_of_one);
+        costs.handoff_give_k2_ns = constant(each_of_two);
+        costs.handoff_take_k2_ns = constant(each_of_two);
+        costs.handoff_latency_ns = constant((alone.ways.median() - 2.0 * each_of_one) / 2.0);
+        Ok(())
     }
-    let beyond_one = median(beyond_one).unwrap_or(0.0);
-    let locks_of_two =
-        (locks.queue_taken.median() - locks.queue_free.median() + other - same) / 2.0;
-    costs.connection_move_ns = constant(2.0 * (beyond_one - locks_of_two));
-    costs.queue_lock_free_ns = Cost::Measured(locks.queue_free);
-    costs.queue_lock_taken_ns = Cost::Measured(locks.queue_taken);
-    costs.queue_lock_contended_ns = Cost::Constant(locks.queue_contended.round());
-    costs.connection_lock_same_ns = Cost::Measured(locks.shard_same);
-    costs.connection_lock_other_ns = Cost::Measured(locks.shard_other);
-    costs.steal_ns = Cost::Constant(locks.steal.round());
-    Ok(())
+
+    fn add_sharing(
+        &self,
+        costs: &mut RequestCosts,
+        locks: LockCosts,
+        inline: f64,
+        turns: u32,
+    ) -> Result<(), SchedBenchError> {
+        let (same, other) = (locks.shard_same.median(), locks.shard_other.median());
+        let shared = self.probe("inline-cfcfs", 1, Outstanding::ONE, MANY)?.worker_ns;
+        let own_locks = locks.queue_free.median() + 2.0 * same;
+        costs.sharing_ns = constant(shared - inline - own_locks);
+        let mut beyond_one = Vec::new();
+        for _ in 0..turns {
+            let [one, two] = [1, 2].map(|workers| self.working_probe("inline-cfcfs", workers));
+            beyond_one.push(two?.worker_ns - one?.worker_ns);
+        }
+        let beyond_one = median(beyond_one).unwrap_or(0.0);
+        let locks_of_two =
+            (locks.queue_taken.median() - locks.queue_free.median() + other - same) / 2.0;
+        costs.connection_move_ns = constant(2.0 * (beyond_one - locks_of_two));
+        costs.queue_lock_free_ns = Cost::Measured(locks.queue_free);
+        costs.queue_lock_taken_ns = Cost::Measured(locks.queue_taken);
+        costs.queue_lock_contended_ns = Cost::Constant(locks.queue_contended.round());
+        costs.connection_lock_same_ns = Cost::Measured(locks.shard_same);
+        costs.connection_lock_other_ns = Cost::Measured(locks.shard_other);
+        costs.steal_ns = Cost::Constant(locks.steal.round());
+        Ok(())
+    }
+
+    fn probe(
+        &self,
+        name: &str,
+        workers: u16,
+        outstanding: Outstanding,
+        under_way: u32,
+    ) -> Result<Probed, SchedBenchError> {
+        self.probe_at_work(name, workers, outstanding, under_way, 0)
+    }
+
+    /// With many requests under way, on which the application works.
+    fn working_probe(&self, name: &str, workers: u16) -> Result<Probed, SchedBenchError> {
+        self.probe_at_work(name, workers, Outstanding::ONE, MANY, WORK)
+    }
+
+    fn probe_at_work(
+        &self,
+        name: &str,
+        workers: u16,
+        outstanding: Outstanding,
+        under_way: u32,
+        work: u64,
+    ) -> Result<Probed, SchedBenchError> {
+        let scheduler = Scheduler::with_workers(name.parse()?, workers, self.cores)?;
+        let clock = Clock::new();
+        let config = ServiceConfig {
+            scheduler,
+            connections: CONNECTIONS,
+            outstanding,
+            burst: 1,
+            records_stages: true,
+            is_timed: false,
+        };
+        let service = RunningService::start(&config, Probe { clock: clock.clone(), work })?;
+        service.clients.follow(Plan::Closed { under_way });
+        thread::sleep(WARM_UP);
+        service.clients.record_stages(MOST);
+        let sample = || (Instant::now(), service.clients.totals(), service.busy());
+        let mut samples = vec![sample()];
+        for _ in 0..self.windows {
+            thread::sleep(WINDOW);
+            samples.push(sample());
+        }
+        let stages = service.clients.take_stages();
+        service.clients.follow(Plan::Idle);
+        let (mut walls, mut busy, mut polls) = (Vec::new(), Vec::new(), Vec::new());
+        for pair in samples.windows(2) {
+            let [earlier, later] = pair else { continue };
+            let done = later.1.since(&earlier.1);
+            // The machine may pause for all of a window.
+            if done.replies == 0 {
+                continue;
+            }
+            let per_request = |ns: f64| ns / done.replies as f64;
+            let client = per_request(service.nanos(done.ticks));
+            let wall =
+                later.0.duration_since(earlier.0).as_nanos() as f64 * lanes(scheduler) as f64;
+            walls.push(per_request(wall) - client);
+            busy.push(per_request((later.2.1 - earlier.2.1) as f64) - client);
+            polls.push(per_request((later.2.0 - earlier.2.0) as f64));
+        }
+        let (Some(worker_ns), Some(busy_ns), Some(polls)) =
+            (median(walls), median(busy), median(polls))
+        else {
+            return Err(service.silent());
+        };
+        if stages.iter().all(Vec::is_empty) {
+            return Err(service.silent());
+        }
+        service.stop(0)?;
+        Ok(Probed::of(
+            &stages,
+            &clock,
+            reading_ns(&clock, Clock::cycles),
+            [worker_ns, busy_ns, polls],
+        ))
+    }
 }
 
 /// What a probe found out.
@@ -179,76 +292,6 @@ struct Probed {
     /// From parsing to the application, and from there to encoding.
     ways: Distribution,
     tcp_out: Distribution,
-}
-
-fn probe(
-    name: &str,
-    workers: (u16, u16),
-    outstanding: Outstanding,
-    under_way: u32,
-) -> Result<Probed, SchedBenchError> {
-    probe_at_work(name, workers, outstanding, under_way, 0)
-}
-
-/// With many requests under way, on which the application works.
-fn working_probe(name: &str, workers: (u16, u16)) -> Result<Probed, SchedBenchError> {
-    probe_at_work(name, workers, Outstanding::ONE, MANY, WORK)
-}
-
-fn probe_at_work(
-    name: &str,
-    (workers, cores): (u16, u16),
-    outstanding: Outstanding,
-    under_way: u32,
-    work: u64,
-) -> Result<Probed, SchedBenchError> {
-    let scheduler = Scheduler::with_workers(name.parse()?, workers, cores)?;
-    let clock = Clock::new();
-    let config = ServiceConfig {
-        scheduler,
-        connections: CONNECTIONS,
-        outstanding,
-        burst: 1,
-        records_stages: true,
-        is_timed: false,
-    };
-    let service = RunningService::start(&config, Probe { clock: clock.clone(), work })?;
-    service.clients.follow(Plan::Closed { under_way });
-    thread::sleep(WARM_UP);
-    service.clients.record_stages(MOST);
-    let sample = || (Instant::now(), service.clients.totals(), service.busy());
-    let mut samples = vec![sample()];
-    for _ in 0..WINDOWS {
-        thread::sleep(WINDOW);
-        samples.push(sample());
-    }
-    let stages = service.clients.take_stages();
-    service.clients.follow(Plan::Idle);
-    let (mut walls, mut busy, mut polls) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in samples.windows(2) {
-        let [earlier, later] = pair else { continue };
-        let done = later.1.since(&earlier.1);
-        // The machine may pause for all of a window.
-        if done.replies == 0 {
-            continue;
-        }
-        let per_request = |ns: f64| ns / done.replies as f64;
-        let client = per_request(service.nanos(done.ticks));
-        let wall = later.0.duration_since(earlier.0).as_nanos() as f64 * lanes(scheduler) as f64;
-        walls.push(per_request(wall) - client);
-        busy.push(per_request((later.2.1 - earlier.2.1) as f64) - client);
-        polls.push(per_request((later.2.0 - earlier.2.0) as f64));
-    }
-    let (Some(worker_ns), Some(busy_ns), Some(polls)) =
-        (median(walls), median(busy), median(polls))
-    else {
-        return Err(service.silent());
-    };
-    if stages.iter().all(Vec::is_empty) {
-        return Err(service.silent());
-    }
-    service.stop(0)?;
-    Ok(Probed::of(&stages, &clock, reading_ns(&clock, Clock::cycles), [worker_ns, busy_ns, polls]))
 }
 
 impl Probed {

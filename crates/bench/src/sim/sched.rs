@@ -163,12 +163,12 @@ impl<'a> SchedBench<'a> {
     /// # Errors
     /// [`SchedError`], before anything is simulated.
     pub fn run(&self) -> Result<Vec<SchedRow>, SchedError> {
-        let schedulers = self.check()?;
+        let schedulers = self.schedulers()?;
         Ok(self.rows(&schedulers, &self.crossovers()))
     }
 
     pub(crate) fn run_without_crossover(&self) -> Result<Vec<SchedRow>, SchedError> {
-        let schedulers = self.check()?;
+        let schedulers = self.schedulers()?;
         Ok(self.rows(&schedulers, &[]))
     }
 
@@ -279,7 +279,16 @@ impl<'a> SchedBench<'a> {
         self.loads.iter().copied().zip(found).collect()
     }
 
-    fn check(&self) -> Result<Vec<(Scheduler, Option<Ideal>)>, SchedError> {
+    /// Checks that this can be simulated.
+    ///
+    /// # Errors
+    /// [`SchedError`], as [`SchedBench::run`] would return it.
+    pub fn check(&self) -> Result<(), SchedError> {
+        self.schedulers().map(drop)
+    }
+
+    /// What is simulated of each workload and load.
+    fn schedulers(&self) -> Result<Vec<(Scheduler, Option<Ideal>)>, SchedError> {
         if !(1..=MOST_CORES).contains(&self.cores) {
             return Err(SchedError::Cores(self.cores));
         }

@@ -11,7 +11,9 @@ use rheostat_bench::noise::Noise;
 use rheostat_bench::offered_load::OfferedLoad;
 use rheostat_bench::record::{Header, RequestRow, RowRecorder};
 use rheostat_bench::report::{ReportError, requests};
-use rheostat_bench::sched::{Comparison, RigWorkload, SchedBench, heading, measure_request_costs};
+use rheostat_bench::sched::{
+    Comparison, CostsEffort, RigWorkload, SchedBench, heading, measure_request_costs,
+};
 use rheostat_bench::sim::sched::RequestCosts;
 use rheostat_load::ArrivalProcess;
 use rheostat_serve::AvailableScheduler;
@@ -28,14 +30,22 @@ use crate::serve::operations_of_roots;
 #[command(after_help = "Examples:
   rheo bench sched
   rheo bench sched --workload constant-1us,bimodal-1 --load 0.5,0.8
-  rheo bench sched --workload null,constant-350ns,constant-3.5us,constant-35us --connections 1024 --json
-  rheo bench sched --scheduler inline-dfcfs,inline-dfcfs      what two measurements of the same differ by
-  rheo bench sched --costs costs.json                         what `rheo sim sched --costs measured:costs.json` reads
-  rheo bench sched --workload constant-1us --compare costs.json  the same in simulation, beside each row
-  rheo bench sched --workload bimodal-1 --times               where the time of requests goes, stage by stage
-  rheo bench sched --workload bimodal-1 --times --output sched.html  the same as stacked bars, beside charts of latencies
-  rheo bench sched --workload constant-1us --record requests.jsonl  rows for `rheo bench report`
-  rheo bench sched --rounds 5 --windows 4 --window 500ms --json > sched-bench.jsonl
+  rheo bench sched --workload null,constant-350ns,constant-3.5us,constant-35us \\
+    --connections 1024 --json
+  # what two measurements of the same differ by
+  rheo bench sched --scheduler inline-dfcfs,inline-dfcfs
+  # what `rheo sim sched --costs measured:costs.json` reads
+  rheo bench sched --costs costs.json
+  # the same in simulation, beside each row
+  rheo bench sched --workload constant-1us --compare costs.json
+  # where the time of requests goes, stage by stage
+  rheo bench sched --workload bimodal-1 --times
+  # the same as stacked bars, beside charts of latencies
+  rheo bench sched --workload bimodal-1 --times --output sched.html
+  # rows for `rheo bench report`
+  rheo bench sched --workload constant-1us --record requests.jsonl
+  rheo bench sched --rounds 5 --windows 4 --window 500ms \\
+    --json > sched-bench.jsonl
 
 The rig `pumped`: clients inside the process send requests of 128 bytes over TCP to a service on lanes of their own. In the open loop
 each request has a moment at which it is due, whatever becomes of others; latency counts from it until the reply is transmitted.
@@ -192,7 +202,7 @@ fn central(workers: u16) -> Vec<AvailableScheduler> {
 }
 
 fn measure_costs(path: &Path) -> Result<ExitCode, Failure> {
-    let costs = measure_request_costs(&crate::BUILD)?;
+    let costs = measure_request_costs(&crate::BUILD, CostsEffort::THOROUGH, |step| err!("{step}"))?;
     std::fs::write(path, costs.to_text())
         .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
     out!("{}", costs.about);

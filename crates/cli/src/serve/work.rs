@@ -91,7 +91,7 @@ pub(super) fn run_calibration(args: &WorkArgs) -> Result<ExitCode, Failure> {
         }
     }
     if let Err(error) = kept.save() {
-        err!("warning: {error}");
+        err!("warning: counts of operations are not kept: {error}");
     } else if !args.json {
         out!("kept in {}", kept.place());
     }
@@ -151,7 +151,7 @@ fn kept_or_measured(
         found = measure(work, buffer, targets, core);
         kept.put(work, buffer, &found);
         if let Err(error) = kept.save() {
-            err!("warning: {error}");
+            err!("warning: counts of operations are not kept: {error}");
         }
         warn(&found);
     }

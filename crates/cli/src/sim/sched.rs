@@ -17,16 +17,18 @@ use rheostat_bench::sim::sched::{
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 
 use crate::failure::Failure;
+use crate::machine_costs::{CostsOption, UsedCosts};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim sched                                    8 cores, every scheduler, the workloads of the thesis
-  rheo sim sched --cores 16 --workload constant-1us,constant-350ns --load 0.5,0.8
-  rheo sim sched --scheduler inline-cfcfs,inline-ws,dispatcher-2:6-ws --lock 40
+  rheo sim sched
+  rheo sim sched --cores 16 --workload constant-1us --load 0.5,0.8
+  rheo sim sched --scheduler inline-cfcfs,dispatcher-2:6-ws --lock 40
+  rheo sim sched --costs thesis
   rheo sim sched --costs measured:my-costs.json --json > sched.jsonl
   rheo sim sched --workload bimodal-1 --ideals --output sched.html
-  rheo sim sched --cores 2 --record requests.jsonl  beside what `rheo bench sched --record requests.jsonl` measured
-  rheo sim sched --print-costs > my-costs.json      the format of such a file
+  rheo sim sched --cores 2 --record requests.jsonl
+  rheo sim sched --print-costs > my-costs.json
 
 Requests arrive at random (Poisson) in an open loop, and pass packet delivery, TCP in, the application and TCP out on the
 workers that a scheduler gives them to. Load 1 is what the cores could do if TCP and the application were all there is to do.
@@ -71,9 +73,10 @@ pub(crate) struct Args {
 /// What `rheo sim sched` and `rheo advise` have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchedSetup {
-    /// What requests cost beside the application: `thesis`, or `measured:FILE`.
-    #[arg(long, value_name = "COSTS", default_value = "thesis")]
-    costs: CostsSource,
+    /// What requests cost beside the application: `machine`, `thesis`, or `measured:FILE`. Those of this machine are measured at
+    /// first use, in up to 20 s, and kept in costs.json in the cache folder.
+    #[arg(long, value_name = "COSTS", default_value = "machine")]
+    costs: CostsOption,
     /// Nanoseconds that a queue's lock takes whose last holder was another worker, instead of that of the costs; all locks
     /// and steals change in proportion.
     #[arg(long, value_name = "NS")]
@@ -102,13 +105,31 @@ pub(crate) struct SchedSetup {
 }
 
 impl SchedSetup {
-    /// The costs.
-    pub(crate) fn costs(&self) -> Result<RequestCosts, Failure> {
-        let costs = self.costs.open()?;
+    /// The costs. Those of this machine may have to be measured first.
+    pub(crate) fn costs(&self) -> Result<UsedCosts, Failure> {
+        self.check_lock()?;
+        let mut used = self.costs.open()?;
+        used.costs = self.with_lock(used.costs);
+        Ok(used)
+    }
+
+    /// The costs of the thesis, if they are not those of [`SchedSetup::costs`].
+    pub(crate) fn thesis(&self) -> Option<RequestCosts> {
+        let is_used = self.costs == CostsOption::Source(CostsSource::Thesis);
+        (!is_used).then(|| self.with_lock(RequestCosts::thesis()))
+    }
+
+    fn with_lock(&self, costs: RequestCosts) -> RequestCosts {
         match self.lock {
-            None => Ok(costs),
-            Some(lock) if (0.0..=1e6).contains(&lock) => Ok(costs.with_lock(lock)),
-            Some(lock) => Err(Failure::Lock { lock }),
+            Some(lock) => costs.with_lock(lock),
+            None => costs,
+        }
+    }
+
+    pub(crate) fn check_lock(&self) -> Result<(), Failure> {
+        match self.lock {
+            Some(lock) if !(0.0..=1e6).contains(&lock) => Err(Failure::Lock { lock }),
+            _ => Ok(()),
         }
     }
 
@@ -143,38 +164,50 @@ pub(crate) const NOTE: &str = "Simulated. Load 1 is what the cores could do if T
 
 /// Simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let costs = args.setup.costs()?;
-    if args.print_costs {
-        out!("{}", costs.to_text().trim_end());
-        return Ok(ExitCode::SUCCESS);
-    }
-    let machine = args.setup.machine();
-    let mut bench = args.setup.bench(args.cores, &costs, machine.as_ref());
+    args.setup.check_lock()?;
+    let (unused, machine) = (RequestCosts::thesis(), args.setup.machine());
+    let mut bench = args.setup.bench(args.cores, &unused, machine.as_ref());
     bench.schedulers.clone_from(&args.schedulers);
+    let thesis = args.setup.thesis();
     if !args.workloads.is_empty() {
         bench.workloads.clone_from(&args.workloads);
-    } else if let CostsSource::Measured(_) = args.setup.costs {
+    } else if thesis.is_some() {
         bench.workloads.extend(Workload::proportional());
     }
     bench.loads.clone_from(&args.loads);
     (bench.full, bench.ideals) = (args.full, args.ideals);
+    // Before anything is measured.
+    bench.check()?;
+    let used = args.setup.costs()?;
+    if args.print_costs {
+        out!("{}", used.costs.to_text().trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    bench.costs = &used.costs;
     let header = Header::new(&crate::BUILD);
     let mut recorder =
         args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
     let begun = Instant::now();
     let rows = bench.run()?;
     if args.setup.json {
+        err!("costs: {used}");
         for row in &rows {
             out!("{}", serde_json::to_string(row).expect("a row is plain data"));
         }
     } else {
-        out!("simulated by rheo {}; costs: {}", header.commit, costs.about);
+        out!("simulated by rheo {}; costs: {used}", header.commit);
         out!("{}", SchedTable::heading());
         for row in &rows {
             out!("{}", SchedTable::line(row));
         }
         for verdict in SchedTable::verdicts(&rows) {
             out!("{verdict}");
+        }
+        if let Some(thesis) = &thesis {
+            let others = SchedBench { costs: thesis, ..bench.clone() }.run()?;
+            for verdict in SchedTable::other_verdicts(&rows, &others) {
+                out!("with the thesis's costs, {verdict}");
+            }
         }
     }
     report_speed(&rows, begun.elapsed());

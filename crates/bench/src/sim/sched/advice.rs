@@ -12,15 +12,15 @@ use super::{SchedBench, SchedError, SchedRow, Variability, Workload};
 /// The scheduler with the least p99.9, by the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The scheduler.
-    pub scheduler: String,
+    /// The scheduler; `None` if none can do the load.
+    pub scheduler: Option<String>,
     /// Its 99.9th percentile in microseconds.
-    pub expected_p999_us: f64,
+    pub expected_p999_us: Option<f64>,
     /// The scheduler with the second least; `None` if no other can do the load.
     pub runner_up: Option<String>,
     /// Its 99.9th percentile.
     pub runner_up_p999_us: Option<f64>,
-    /// Why, in a sentence or two.
+    /// Why, in a sentence or two; why there is none, and a load that some scheduler can do.
     pub reason: String,
     /// Half of the interval of 95 % by the percentile.
     pub ci95: Option<f64>,
@@ -37,24 +37,22 @@ pub enum AdviceError {
     /// The simulation cannot be made.
     #[error(transparent)]
     Simulation(#[from] SchedError),
-    /// No scheduler can do it.
-    #[error(
-        "no scheduler can do {offered:.0} requests per second: {scheduler} does most, {capacity:.0}; use more cores, or a load of at most \
-         {most:.2}"
-    )]
-    TooMuch {
-        /// Requests per second.
-        offered: f64,
-        /// The scheduler that does most.
-        scheduler: String,
-        /// How much that is.
-        capacity: f64,
-        /// A load that it can do.
-        most: f64,
-    },
 }
 
 impl Advice {
+    /// Checks what [`Advice::of`] would refuse.
+    ///
+    /// # Errors
+    /// [`AdviceError`].
+    pub fn check(
+        bench: &SchedBench<'_>,
+        (service, variability): (Duration, Variability),
+        load: f64,
+    ) -> Result<(), AdviceError> {
+        Workload::with_mean(variability, service).ok_or(AdviceError::Service(service))?;
+        Ok(SchedBench { loads: vec![load], ..bench.clone() }.check()?)
+    }
+
     /// Asks the simulation which scheduler has the least p99.9 for a service of this mean time and variability. Of `bench`, workloads and
     /// loads do not count.
     ///
@@ -74,26 +72,34 @@ impl Advice {
                 .partial_cmp(&(b.saturated, b.p999_us))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
-        let sound: Vec<&SchedRow> = rows.iter().filter(|row| !row.saturated).collect();
-        let Some(best) = sound.first() else {
-            let most = rows.iter().max_by(|a, b| a.capacity.total_cmp(&b.capacity));
-            let (scheduler, offered, capacity) = most.map_or((String::new(), 0.0, 0.0), |row| {
-                (row.scheduler.clone(), row.offered, row.capacity)
-            });
-            let most = load * 0.95 * capacity / offered.max(1.0);
-            return Err(AdviceError::TooMuch { offered, scheduler, capacity, most });
-        };
-        let next = sound.get(1);
+        let mut sound = rows.iter().filter(|row| !row.saturated);
+        let (best, next) = (sound.next(), sound.next());
         Ok(Advice {
-            scheduler: best.scheduler.clone(),
-            expected_p999_us: best.p999_us,
+            scheduler: best.map(|row| row.scheduler.clone()),
+            expected_p999_us: best.map(|row| row.p999_us),
             runner_up: next.map(|row| row.scheduler.clone()),
             runner_up_p999_us: next.map(|row| row.p999_us),
-            reason: reason(best, &rows, &bench),
-            ci95: best.ci95,
-            considered: rows.clone(),
+            reason: match best {
+                Some(best) => reason(best, &rows, &bench),
+                None => too_much(&rows, load),
+            },
+            ci95: best.and_then(|row| row.ci95),
+            considered: rows,
         })
     }
+}
+
+/// Why no scheduler has the least p99.9, and a load that one can do.
+fn too_much(rows: &[SchedRow], load: f64) -> String {
+    let Some(most) = rows.iter().max_by(|a, b| a.capacity.total_cmp(&b.capacity)) else {
+        return "no scheduler was simulated".to_owned();
+    };
+    let SchedRow { offered, scheduler, capacity, .. } = most;
+    let possible = load * 0.95 * capacity / offered.max(1.0);
+    format!(
+        "no scheduler can do {offered:.0} requests per second: {scheduler} does most, {capacity:.0}; use more cores, or a load of at most \
+         {possible:.2}"
+    )
 }
 
 /// What the best scheduler does better than the others.

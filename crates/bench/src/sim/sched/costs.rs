@@ -167,6 +167,8 @@ pub enum RequestCostsError {
 
 /// The thesis's costs in the format of the file.
 const THESIS: &str = include_str!("../../../costs/requests-thesis.json");
+/// Costs that were measured on a machine whose processors were 250 ns from one another.
+const SHIPPED: &str = include_str!("../../../costs/requests-epyc.json");
 
 impl RequestCosts {
     /// What the thesis says, or implies: TCP in 1.81 us, TCP out 0.19 us, 0.5 us for both ways of a hand-off. Locks are not told, so they are
@@ -174,6 +176,13 @@ impl RequestCosts {
     pub fn thesis() -> RequestCosts {
         // The file is part of the program, and a test reads it.
         RequestCosts::parse(Path::new("requests-thesis.json"), THESIS)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Measured costs that come with rheostat, for machines whose own cannot be measured; `about` names their machine.
+    pub fn shipped() -> RequestCosts {
+        // The file is part of the program, and a test reads it.
+        RequestCosts::parse(Path::new("requests-epyc.json"), SHIPPED)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -187,7 +196,11 @@ impl RequestCosts {
         RequestCosts::parse(path, &text)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<RequestCosts, RequestCostsError> {
+    /// Costs from the text of a file at `path`.
+    ///
+    /// # Errors
+    /// [`RequestCostsError::Wrong`], which names the file and the field.
+    pub fn parse(path: &Path, text: &str) -> Result<RequestCosts, RequestCostsError> {
         let wrong = |problem: String| RequestCostsError::Wrong { path: path.to_owned(), problem };
         let fields: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -339,6 +352,14 @@ mod tests {
         assert_eq!(costs.network_ns(), 2_000.0);
         assert_eq!(costs.handoff_give_k1_ns.mean_ns() + costs.handoff_take_k1_ns.mean_ns(), 500.0);
         assert_eq!(RequestCosts::parse(Path::new("x"), &costs.to_text()).unwrap(), costs);
+    }
+
+    #[test]
+    fn shipped_costs_were_measured_and_name_their_machine() {
+        let costs = RequestCosts::shipped();
+        let machine = costs.header.as_ref().unwrap().machine.processor.as_str();
+        assert!(costs.about.contains(machine), "{}", costs.about);
+        assert!(costs.network_ns() > 0.0 && costs.lock_ns() > 0.0);
     }
 
     #[test]

@@ -156,27 +156,46 @@ impl SchedTable {
 
     /// What rows of a workload at a load come to, by these.
     pub fn verdicts(rows: &[SchedRow]) -> Vec<String> {
-        let mut groups: Vec<(&str, f64)> = Vec::new();
-        for row in rows {
-            let group = (row.workload.as_str(), row.load);
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        groups.into_iter().map(|(workload, load)| verdict(rows, workload, load)).collect()
+        groups(rows).map(|(workload, load)| verdict(rows, workload, load)).collect()
+    }
+
+    /// What `others` come to, which were simulated with other costs, where another scheduler is the best than by `rows`.
+    pub fn other_verdicts(rows: &[SchedRow], others: &[SchedRow]) -> Vec<String> {
+        let best = |rows, (workload, load)| {
+            best_first(rows, workload, load).first().map(|row| row.scheduler.clone())
+        };
+        groups(others)
+            .filter(|group| best(rows, *group) != best(others, *group))
+            .map(|(workload, load)| verdict(others, workload, load))
+            .collect()
     }
 }
 
-fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
-    let real = |row: &&SchedRow| !row.scheduler.starts_with("ideal-");
-    let group: Vec<&SchedRow> = rows
+/// The workloads and loads of rows, each once.
+fn groups(rows: &[SchedRow]) -> impl Iterator<Item = (&str, f64)> {
+    let mut groups: Vec<(&str, f64)> = Vec::new();
+    for row in rows {
+        let group = (row.workload.as_str(), row.load);
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups.into_iter()
+}
+
+/// The rows of real schedulers that can do the load, by p99.9.
+fn best_first<'a>(rows: &'a [SchedRow], workload: &str, load: f64) -> Vec<&'a SchedRow> {
+    let mut sound: Vec<&SchedRow> = rows
         .iter()
-        .filter(|row| row.workload == workload && row.load == load)
-        .filter(real)
+        .filter(|row| row.workload == workload && row.load == load && !row.saturated)
+        .filter(|row| !row.scheduler.starts_with("ideal-"))
         .collect();
-    let mut sound: Vec<&&SchedRow> = group.iter().filter(|row| !row.saturated).collect();
     sound.sort_by(|a, b| a.p999_us.total_cmp(&b.p999_us));
-    let mut text = match sound.as_slice() {
+    sound
+}
+
+fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
+    let mut text = match best_first(rows, workload, load).as_slice() {
         [] => format!("{workload} at {load:.2}: more than any of these schedulers can do"),
         [best] => format!(
             "{workload} at {load:.2}: {} alone can do it, p99.9 {} us",
@@ -191,8 +210,9 @@ fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
             digits(next.p999_us)
         ),
     };
-    if let Some(lock) = group.iter().find_map(|row| row.crossover_lock_ns) {
-        let lock_ns = group.first().map_or(0.0, |row| row.lock_ns);
+    let mut group = rows.iter().filter(|row| row.workload == workload && row.load == load);
+    let with_crossover = group.find_map(|row| Some((row.crossover_lock_ns?, row.lock_ns)));
+    if let Some((lock, lock_ns)) = with_crossover {
         text += &format!(
             "; of the inline ones cFCFS has it up to a lock of {lock:.0} ns, and the lock is {lock_ns:.0} ns"
         );
@@ -209,7 +229,24 @@ pub(super) fn digits(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::noise::Noise;
-    use crate::sim::sched::{RequestCosts, SchedBench, Workload};
+    use crate::sim::sched::{RequestCosts, SchedBench, SchedTable, Workload};
+
+    #[test]
+    fn other_verdicts_are_those_with_another_best_scheduler() {
+        let costs = RequestCosts::thesis();
+        let bench = SchedBench {
+            schedulers: ["inline-dfcfs", "inline-cfcfs"].map(|name| name.parse().unwrap()).into(),
+            workloads: vec!["constant-10us".parse::<Workload>().unwrap()],
+            loads: vec![0.5, 2.0],
+            ..SchedBench::new(2, &costs)
+        };
+        let rows = bench.run_without_crossover().unwrap();
+        assert_eq!(SchedTable::other_verdicts(&rows, &rows), [""; 0]);
+        let dear = costs.with_lock(1_000_000.0);
+        let others = SchedBench { costs: &dear, ..bench }.run_without_crossover().unwrap();
+        let [verdict] = &SchedTable::other_verdicts(&rows, &others)[..] else { panic!() };
+        assert!(verdict.contains("at 0.50: inline-dfcfs alone"), "{verdict}");
+    }
 
     #[test]
     fn a_pause_is_in_its_window_alone() {

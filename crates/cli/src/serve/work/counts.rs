@@ -1,24 +1,18 @@
 //! Counts of operations that are kept, per machine, in a file of the user's cache folder.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use rheostat_base::Topology;
 use rheostat_serve::work::WorkKind;
 use rheostat_serve::work::calibration::Calibration;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::BUILD;
+use crate::kept_file::{KeepError, KeptFile, machine_key};
 
-/// The file, in `$XDG_CACHE_HOME`, or in `.cache` of `$HOME`.
-const FILE: &str = "rheostat/work.json";
+const FILE: &str = "work.json";
 
 /// The counts in the file.
 #[derive(Debug)]
 pub(super) struct KeptCounts {
-    path: Option<PathBuf>,
+    file: KeptFile,
     machine: String,
     entries: Vec<Entry>,
 }
@@ -36,33 +30,19 @@ struct Entry {
     spread: f64,
 }
 
-/// Why counts could not be kept.
-#[derive(Debug, Error)]
-pub(super) enum KeepError {
-    #[error("counts of operations are not kept: neither HOME nor XDG_CACHE_HOME is set")]
-    NoFolder,
-    #[error("counts of operations are not kept in {}: {source}", path.display())]
-    Write { path: PathBuf, source: io::Error },
-}
-
 impl KeptCounts {
     /// Reads this user's file. One that cannot be read, or makes no sense, has no counts.
     pub(super) fn open() -> KeptCounts {
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| folder("HOME").map(|home| Path::new(&home).join(".cache")));
-        KeptCounts::at(cache.map(|cache| cache.join(FILE)), machine())
+        KeptCounts::at(KeptFile::named(FILE), machine_key())
     }
 
-    fn at(path: Option<PathBuf>, machine: String) -> KeptCounts {
-        let text = path.as_ref().and_then(|path| fs::read_to_string(path).ok());
-        let entries = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        KeptCounts { path, machine, entries }
+    fn at(file: KeptFile, machine: String) -> KeptCounts {
+        KeptCounts { entries: file.read(), file, machine }
     }
 
     /// Where the file is.
     pub(super) fn place(&self) -> String {
-        self.path.as_ref().map_or_else(|| "no file".to_owned(), |path| path.display().to_string())
+        self.file.place()
     }
 
     /// The count of this machine and build.
@@ -97,16 +77,7 @@ impl KeptCounts {
 
     /// Writes the file, in whole or not at all.
     pub(super) fn save(&self) -> Result<(), KeepError> {
-        let path = self.path.as_ref().ok_or(KeepError::NoFolder)?;
-        let write = || -> io::Result<()> {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let fresh = path.with_extension(format!("json.{}", std::process::id()));
-            fs::write(&fresh, serde_json::to_string_pretty(&self.entries)?)?;
-            fs::rename(&fresh, path)
-        };
-        write().map_err(|source| KeepError::Write { path: path.clone(), source })
+        self.file.write(&self.entries)
     }
 
     fn is_of(&self, entry: &Entry, work: WorkKind, buffer: u64, target: u64) -> bool {
@@ -114,17 +85,6 @@ impl KeptCounts {
             && entry.work == work.to_string()
             && (entry.buffer, entry.target_ns) == (buffer, target)
     }
-}
-
-/// What tells this machine from others: its name to itself, its processor and its cache.
-fn machine() -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let id: String = read("/etc/machine-id").trim().chars().take(8).collect();
-    let cpu = read("/proc/cpuinfo");
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let model = model.map_or("processor of unknown model", |(_, model)| model.trim());
-    let cache = Topology::of_this_machine().last_level_cache().unwrap_or(0);
-    format!("{id} {model}, cache of {cache} bytes")
 }
 
 #[cfg(test)]
@@ -135,7 +95,8 @@ mod tests {
     fn counts_are_kept_per_machine_work_and_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep").join("work.json");
-        let open = |machine: &str| KeptCounts::at(Some(path.clone()), machine.to_owned());
+        let open =
+            |machine: &str| KeptCounts::at(KeptFile::at(Some(path.clone())), machine.to_owned());
         let count = |target_ns, operations| Calibration {
             target_ns,
             operations,
@@ -154,16 +115,9 @@ mod tests {
         assert_eq!(again.get(WorkKind::Roots, 64, 1_000), None);
         assert_eq!(open("elsewhere").get(WorkKind::Roots, 0, 1_000), None);
         // A file that makes no sense is written anew.
-        fs::write(&path, "{").unwrap();
+        std::fs::write(&path, "{").unwrap();
         assert_eq!(open("here").get(WorkKind::Roots, 0, 1_000), None);
         again.save().unwrap();
         assert!(open("here").get(WorkKind::Roots, 0, 1_000).is_some());
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_written_is_named() {
-        let kept = KeptCounts::at(Some(PathBuf::from("/proc/none/work.json")), String::new());
-        assert!(kept.save().unwrap_err().to_string().contains("/proc/none/work.json"));
-        assert!(KeptCounts::at(None, String::new()).save().is_err());
     }
 }
