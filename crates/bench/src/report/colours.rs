@@ -75,6 +75,18 @@ fn luminance([r, g, b]: Rgb) -> f64 {
 }
 
 #[test]
+fn every_series_and_every_policy_has_a_style() {
+    for series in 0..SERIES {
+        let style =
+            format!(".s{series} {{ --c: var(--c{series}); --hatched: url(#hatch{series}); }}");
+        assert!(STYLE.contains(&style), "{style}");
+    }
+    let policies = rheostat_steer::policy::NAMES.into_iter().chain(rheostat_steer::dispatch::NAMES);
+    let series: Vec<usize> = policies.map(super::cells::series).collect();
+    assert!(series.iter().all(|series| *series < SERIES), "{series:?}");
+}
+
+#[test]
 fn series_are_told_apart_and_from_the_ground() {
     let (light, dark) = STYLE.split_once("prefers-color-scheme: dark").expect("there are both");
     for (scheme, style) in [("light", light), ("dark", dark)] {

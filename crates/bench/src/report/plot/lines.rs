@@ -97,13 +97,14 @@ impl Chart for LineChart {
         }
         frame.draw_y(&mut svg);
         frame.draw_x(&mut svg);
+        // Below the marks, at which leaders end.
+        if self.names_at_ends() {
+            draw_names(&mut svg, &frame, &self.lines);
+        }
         for (at, line) in self.lines.iter().enumerate() {
             // Whiskers at the same place would hide each other.
             let aside = 3.0 * (at as f64 - (self.lines.len() as f64 - 1.0) / 2.0);
             draw_line(&mut svg, &frame, line, aside);
-        }
-        if self.names_at_ends() {
-            draw_names(&mut svg, &frame, &self.lines);
         }
         svg.finish()
     }
@@ -254,8 +255,9 @@ fn draw_names(svg: &mut Svg, frame: &Frame<'_>, lines: &[Line]) {
     for ((x, y, line), place) in ends.into_iter().zip(places) {
         svg.open(class(line.series, line.simulated));
         let from = frame.right() + 2.0;
-        svg.line("leader", (x + 6.0, y), (from.max(x + 6.0), y));
-        svg.line("leader", (from, y), (from + 5.0, place));
+        let mut leader = Path::default();
+        [(x, y), (from, y), (from + 5.0, place)].into_iter().for_each(|point| leader.to(point));
+        svg.path("leader", &leader);
         svg.text("name", (from + 7.0, place + 4.0), Anchor::Start, &line.name);
         svg.close();
     }

@@ -4,7 +4,7 @@ use super::svg::{Path, Svg};
 use super::{Axis, Key, Table};
 
 /// How many series have a colour and a mark of their own.
-pub const SERIES: usize = 8;
+pub const SERIES: usize = 10;
 
 /// Values along an axis.
 #[derive(Clone, Debug, PartialEq)]

@@ -204,3 +204,24 @@ fn escaped_text_is_read_as_it_was() {
     assert_eq!(document.root_element().text(), Some("<a href=\"x\"> & 'b' \u{fffd}"));
     assert_eq!(document.root_element().attribute("title"), document.root_element().text());
 }
+
+#[test]
+fn leaders_of_names_end_at_the_last_points_of_their_lines() {
+    let axis = || Axis::linear("a", Unit::Plain);
+    let chart = LineChart::new(axis(), axis())
+        .with(Line::new("short", [(0.0, 1.0), (1.0, 2.0)]))
+        .with(Line::new("long", [(0.0, 3.0), (4.0, 4.0)]));
+    let svg = checked(&chart);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let paths = |class: &str| -> Vec<&str> {
+        let of_class = document.descendants().filter(|node| node.attribute("class") == Some(class));
+        of_class.filter_map(|node| node.attribute("d")).collect()
+    };
+    let mut lasts: Vec<_> =
+        paths("line").iter().filter_map(|path| path.rsplit('L').next()).collect();
+    let leaders = paths("leader").into_iter();
+    let mut firsts: Vec<_> =
+        leaders.filter_map(|path| path.strip_prefix('M')?.split('L').next()).collect();
+    (lasts.sort_unstable(), firsts.sort_unstable());
+    assert_eq!((firsts.len(), &firsts), (2, &lasts), "{svg}");
+}

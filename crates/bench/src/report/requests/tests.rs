@@ -182,6 +182,8 @@ fn many_schedulers_are_drawn_by_kind() {
         "dispatcher-1:7-dfcfs",
         "dispatcher-2:6-dfcfs (2)",
         "dispatcher-1:7-ws",
+        "dispatcher-2:6-ws",
+        "dispatcher-4:4-ws",
         "somewhere:7000",
     ];
     let rows = names.map(|name| row(name, 0.5, None));
@@ -198,7 +200,7 @@ fn many_schedulers_are_drawn_by_kind() {
         titles,
         kinds.map(|kind| format!("bimodal-1, 2 workers, pumped, {kind}: p99 over the load"))
     );
-    let few = super::page(&header(), "", &rows[..8]);
+    let few = super::page(&header(), "", &rows[..SERIES]);
     assert_eq!(texts(&few, "h3").len(), 2);
 }
 
