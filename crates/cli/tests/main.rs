@@ -4,6 +4,7 @@ mod balancing;
 mod bench_sched;
 mod bench_solver;
 mod bench_timers;
+mod build_script;
 mod capture;
 mod check;
 mod check_and_run;
