@@ -205,7 +205,7 @@ struct CommonArgs {
     #[arg(long, value_name = "N", default_value = "100000")]
     connections: usize,
     /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped, windows close, and of the connections
-    /// on which nothing moves, the one with the most bytes is reset first.
+    /// that hardly move, the one with the most bytes is reset first.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     connection_memory: String,
     /// The same for the connections of one shard.

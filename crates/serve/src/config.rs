@@ -71,8 +71,8 @@ pub struct ServeConfig {
     /// Closed connections in TIME-WAIT at most, of the whole process. Beyond, a connection is forgotten when it is closed.
     pub time_wait: usize,
     /// Bytes allocated for data of all connections at most: TCP's buffers, unfinished requests, replies. From three quarters on,
-    /// SYNs are dropped, windows close, and of the connections on which nothing has moved for two seconds, the one with the most
-    /// bytes is reset first. At the limit, data that finds no memory is sent again by the peer, or waits to be written. Requests and
+    /// SYNs are dropped, windows close, and of the connections that move less than an eighth of their bytes in two seconds, the one
+    /// with the most bytes is reset first. At the limit, data that finds no memory is sent again by the peer, or waits to be written. Requests and
     /// replies go beyond; then, of the connections with more than 128 KiB of these, the one with the most bytes is reset at once.
     pub memory: usize,
     /// The same for the connections of one shard, so that one cannot have everything.

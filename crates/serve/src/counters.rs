@@ -85,7 +85,7 @@ counters! {
     timed_out,
     /// Connections closed because they were idle.
     idle_closed,
-    /// Connections reset because memory was scarce and they had the most bytes.
+    /// Connections reset because memory was scarce: of those that hardly moved, they had the most bytes.
     memory_closed,
     /// Segments that arrived for this machine.
     segments_in,

@@ -495,7 +495,7 @@ impl<D: Driver> Service for TcpService<D> {
         if self.due.next() <= now {
             self.expire(shards, out, now);
         }
-        if self.shared.scarcity.is_noted() && self.reclaim.next_look() <= now {
+        if self.shared.scarcity.is_noted(self.lane) && self.reclaim.next_look() <= now {
             self.reclaim(shards, out);
         }
     }
@@ -508,7 +508,11 @@ impl<D: Driver> Service for TcpService<D> {
             return Some(Time::ZERO);
         }
         let due = self.due.next().min(self.egress.stack.next_deadline());
-        Some(if self.shared.scarcity.is_noted() { due.min(self.reclaim.next_look()) } else { due })
+        Some(if self.shared.scarcity.is_noted(self.lane) {
+            due.min(self.reclaim.next_look())
+        } else {
+            due
+        })
     }
 
     /// Resets what is left, so that no peer waits for an answer.

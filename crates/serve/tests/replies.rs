@@ -259,6 +259,34 @@ fn beyond_the_limit_the_connection_with_the_most_bytes_ends_first() {
 }
 
 #[test]
+fn clients_that_send_or_read_a_byte_at_a_time_do_not_keep_others_out() {
+    const LIMIT: usize = 512 << 10;
+    each_way(|plan| {
+        let bounds = ServeConfig { memory: LIMIT, shard_memory: LIMIT, ..ServeConfig::default() };
+        let mut rig = Rig::new(BOTH, limits(bounds, plan()));
+        // Each takes less than a request or reply may take whatever the limit; together they are beyond it.
+        let mut clients = hoard(&mut rig, &[180_000; 6]);
+        rig.pass(&mut clients, SECOND);
+        assert!(rig.control.is_under_pressure(), "{} bytes", rig.control.memory());
+        clients.push(rig.connect(2_000));
+        let end = rig.now + 9 * SECOND;
+        while clients[6].tcp.state() != State::Established {
+            assert!(rig.now < end, "it is let in");
+            rig.pass(&mut clients, SECOND / 10);
+            for client in &mut clients[..6] {
+                let _ = client.tcp.read(&mut [0]);
+                client.outgoing.push(b'1');
+            }
+        }
+        assert!((1..6).contains(&rig.control.totals().memory_closed));
+        clients.iter_mut().for_each(|client| client.reads = true);
+        rig.control.drain();
+        rig.pass(&mut clients, 10 * SECOND);
+        drop(rig);
+    });
+}
+
+#[test]
 fn under_pressure_a_connection_on_which_nothing_moves_makes_room_for_others() {
     const LIMIT: usize = 4 << 20;
     each_way(|plan| {
@@ -271,9 +299,9 @@ fn under_pressure_a_connection_on_which_nothing_moves_makes_room_for_others() {
         clients.push(rig.connect(2_000));
         rig.pass(&mut clients, SECOND / 2);
         assert!(rig.sample().dropped[DropReason::ConnectionMemory as usize] > 0);
-        assert!(!clients.iter().any(is_reset), "something moved a moment ago");
-        // Its SYN is sent again after 1 and 3 seconds.
-        rig.run_until(&mut clients, 4 * SECOND, |all| all[4].tcp.state() == State::Established);
+        assert!(!clients.iter().any(is_reset), "their progress is not known");
+        // Its SYN is sent again after 1, 3 and 7 seconds.
+        rig.run_until(&mut clients, 8 * SECOND, |all| all[4].tcp.state() == State::Established);
         let reset: Vec<_> = clients.iter().map(is_reset).collect();
         assert_eq!(reset, [false, true, false, false, false], "the one with the most bytes");
         assert_eq!(rig.control.totals().memory_closed, 1);

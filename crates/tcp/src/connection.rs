@@ -213,6 +213,12 @@ impl Connection {
         self.allocated().saturating_sub(self.unacknowledged() + self.receiver.needed())
     }
 
+    /// Bytes acknowledged by the peer and bytes received from it in order, counted together modulo 2^32 from an arbitrary start: the
+    /// difference of two calls is what has moved between them.
+    pub fn moved(&self) -> u32 {
+        self.sender.una().0.wrapping_add(self.receiver.next().0)
+    }
+
     /// Gives back memory that no data needs. Moves the data of a buffer of which less than half is in use.
     pub fn fit_buffers(&mut self) {
         self.sender.data().fit();

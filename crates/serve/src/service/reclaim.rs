@@ -2,15 +2,19 @@
 //!
 //! | memory of a shard, or in total | ends | until |
 //! |---|---|---|
-//! | under pressure | connections on which nothing has moved for [`STALLED`] | it is not under pressure |
-//! | beyond the limit | also others for which the program holds more than [`IN_TURN`] | it is not beyond the limit |
+//! | under pressure | connections that moved less than an eighth of the bytes that they hold in [`SPAN`] | it is not under pressure |
+//! | beyond the limit | at once also those for which the program holds more than [`IN_TURN`] | it is not beyond the limit |
 //!
-//! A look costs a visit of each connection in the shards that are short, and happens at most once in [`PERIOD`], or [`URGENT`] beyond
-//! the limit. Lanes publish their largest first, so that the largest of all ends and not one of each lane.
+//! So neither a peer that does not read, nor one that reads or sends a byte at a time, keeps others out.
+//!
+//! A lane goes through its shards in rounds, a few connections at a time ([`VISITS`]), and ends what has to end behind each round. It
+//! publishes its largest connection in the round before, so that the largest of all lanes ends and not one of each.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
 
-use rheostat_base::Time;
+use rheostat_base::{ShardId, Time};
 use rheostat_run::{Output, ShardSet};
 
 use super::TcpService;
@@ -19,38 +23,62 @@ use super::rounds::Visited;
 use crate::connections::{ConnectionId, Connections, Found};
 use crate::driver::Driver;
 
-/// How long nothing moves on a connection that ends under pressure: longer than a few retransmissions of a slow path.
-const STALLED: Duration = Duration::from_secs(2);
+/// For how long the progress of a connection is measured: longer than a few retransmissions of a slow path.
+const SPAN: Duration = Duration::from_secs(2);
 /// Bytes that the program may hold for a connection whatever the limit: what it is in the middle of.
 const IN_TURN: usize = 128 << 10;
-/// How often a lane looks under pressure.
+/// Between rounds under pressure, between rounds beyond the limit, and between the parts of a round.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How much longer a lane waits before it ends one: the other lanes have looked meanwhile, and published larger ones.
-const MARGIN: Duration = Duration::from_millis(200);
-/// How often it looks beyond the limit.
 const URGENT: Duration = Duration::from_millis(10);
-/// Connections of a shard that one look considers.
+const BREATH: Duration = Duration::from_millis(1);
+/// Connections after which packets have their turn, if those of a shard are no more: some 50 us.
+const VISITS: usize = 512;
+/// Connections of a shard that one round ends at most.
 const ROW: usize = 64;
 
 /// What a lane knows of the scarcity at hand.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
     next_look: Time,
-    /// The scarcity for which the lane has published its largest connection.
-    published: u64,
-    /// Looks in a row that left it to another lane, which may be busy, to end a larger connection. Each halves the difference that
+    /// Shards that the round has not come to.
+    left: Vec<ShardId>,
+    is_scarce: bool,
+    is_exceeded: bool,
+    /// Connections found in the round that may end.
+    candidates: Vec<Candidate>,
+    /// How far connections were, by shard.
+    marks: HashMap<ShardId, Marks>,
+    /// Whether the round before has published a connection.
+    has_published: bool,
+    /// Rounds in a row that left it to another lane, which may be busy, to end a larger connection. Each halves the difference that
     /// counts.
     deferrals: u32,
 }
 
 /// A connection that may end.
+#[derive(Debug)]
 struct Candidate {
     bytes: usize,
     id: ConnectionId,
-    /// Whether nothing has moved on it for so long that it ends under pressure.
-    is_stalled: bool,
-    /// Whether it ends now, and not only when other lanes have looked, too.
-    is_due: bool,
+    is_slow: bool,
+}
+
+/// How far the connections of a shard were.
+#[derive(Debug)]
+struct Marks {
+    at: Time,
+    /// In the order of slots.
+    marks: Vec<Mark>,
+}
+
+/// How far a connection was.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    id: ConnectionId,
+    /// Bytes moved by then, modulo 2^32.
+    moved: u32,
+    /// Whether it had moved too few bytes since the mark before.
+    is_slow: bool,
 }
 
 impl Reclaim {
@@ -59,48 +87,102 @@ impl Reclaim {
     pub(super) fn next_look(&self) -> Time {
         self.next_look
     }
+
+    /// Begins a round through these shards.
+    fn begin_round(&mut self, shards: impl Iterator<Item = ShardId>) {
+        self.left.extend(shards);
+        (self.is_scarce, self.is_exceeded) = (false, false);
+    }
+
+    /// Looks at the connections of a shard that is short of memory.
+    fn look_at<S: Send + 'static>(&mut self, connections: &mut Connections<S>, now: Time) {
+        let is_exceeded = connections.memory().is_exceeded();
+        (self.is_scarce, self.is_exceeded) = (true, self.is_exceeded | is_exceeded);
+        let known = self.marks.remove(&connections.shard());
+        let is_due = known.as_ref().is_none_or(|known| now >= known.at + SPAN);
+        let (first, mut marks) = (self.candidates.len(), Vec::new());
+        for slot in connections.live_slots().collect::<Vec<_>>() {
+            let id = connections.id(slot);
+            let Found::Live(_, entry) = connections.get(slot) else { continue };
+            let (bytes, moved) = (entry.bytes(), entry.tcp.moved());
+            if bytes == 0 {
+                continue;
+            }
+            let mark = known.as_ref().and_then(|known| known.of(id));
+            let is_slow = mark.is_some_and(|mark| {
+                let is_slow = (moved.wrapping_sub(mark.moved) as usize) < bytes.div_ceil(8);
+                is_slow && (is_due || mark.is_slow)
+            });
+            if is_due {
+                marks.push(Mark { id, moved, is_slow });
+            }
+            if is_slow || is_exceeded && entry.charged > IN_TURN {
+                self.candidates.push(Candidate { bytes, id, is_slow });
+            }
+        }
+        self.candidates[first..].sort_unstable_by_key(|candidate| Reverse(candidate.bytes));
+        self.candidates.truncate(first + ROW);
+        let marks = if is_due { Some(Marks { at: now, marks }) } else { known };
+        self.marks.extend(marks.map(|marks| (connections.shard(), marks)));
+    }
+}
+
+impl Marks {
+    fn of(&self, id: ConnectionId) -> Option<Mark> {
+        let place = self.marks.binary_search_by_key(&id.slot, |mark| mark.id.slot).ok()?;
+        Some(self.marks[place]).filter(|mark| mark.id == id)
+    }
 }
 
 impl<D: Driver> TcpService<D> {
-    /// Ends what has to end for now.
+    /// Goes on with a round, and ends what has to end behind it.
     #[cold]
     pub(super) fn reclaim(&mut self, shards: &mut ShardSet, out: &mut Output) {
         let now = out.now();
         self.noted.begin_without_packet(Cause::Memory);
-        let mut candidates = Vec::new();
-        let total = self.shared.budget.memory();
-        let (mut is_scarce, mut is_exceeded) = (total.is_under_pressure(), total.is_exceeded());
-        let round = self.take_round(shards);
-        for &id in &round {
-            self.visit(id, shards, out, |_, connections, _| {
+        if self.reclaim.left.is_empty() {
+            self.reclaim.begin_round(shards.looked_after());
+        }
+        let mut visits = 0;
+        while visits < VISITS
+            && let Some(id) = self.reclaim.left.pop()
+        {
+            self.visit(id, shards, out, |service, connections, _| {
                 if connections.memory().is_under_pressure() {
-                    is_scarce = true;
-                    is_exceeded |= connections.memory().is_exceeded();
-                    find(connections, now, &mut candidates);
+                    visits += connections.live();
+                    service.reclaim.look_at(connections, now);
                 }
             });
         }
-        self.round = round;
-        candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.bytes));
-        let scarcity = self.shared.scarcity.number();
-        if std::mem::replace(&mut self.reclaim.published, scarcity) == scarcity {
+        if !self.reclaim.left.is_empty() {
+            self.reclaim.next_look = now + BREATH;
+            return;
+        }
+        self.end_round(shards, out);
+        if !self.reclaim.is_scarce && !self.shared.budget.memory().is_under_pressure() {
+            self.shared.scarcity.end(self.lane);
+            self.reclaim = Reclaim::default();
+        }
+        self.reclaim.next_look = now + if self.reclaim.is_exceeded { URGENT } else { PERIOD };
+    }
+
+    /// Ends connections that the round has found.
+    fn end_round(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        let mut candidates = std::mem::take(&mut self.reclaim.candidates);
+        candidates.sort_unstable_by_key(|candidate| Reverse(candidate.bytes));
+        if self.reclaim.has_published {
             let elsewhere = self.shared.scarcity.largest_elsewhere(self.lane);
             let least = elsewhere.checked_shr(self.reclaim.deferrals).unwrap_or(0);
-            let (found, mut has_deferred) = (candidates.len(), false);
+            let found = candidates.len();
             candidates.retain(|candidate| {
-                has_deferred |= candidate.is_due && candidate.bytes < least;
-                let may_end = candidate.is_due && candidate.bytes >= least;
-                !(may_end && self.end_for_memory(candidate, shards, out))
+                candidate.bytes < least || !self.end_for_memory(candidate, shards, out)
             });
-            has_deferred &= candidates.len() == found;
+            let has_deferred = !candidates.is_empty() && candidates.len() == found;
             self.reclaim.deferrals = if has_deferred { self.reclaim.deferrals + 1 } else { 0 };
         }
         let largest = candidates.first().map_or(0, |candidate| candidate.bytes);
         self.shared.scarcity.set_largest(self.lane, largest);
-        if !is_scarce {
-            self.shared.scarcity.end();
-        }
-        self.reclaim.next_look = now + if is_exceeded { URGENT } else { PERIOD };
+        self.reclaim.has_published = largest > 0;
     }
 
     /// Resets a connection, if memory is still scarce; returns whether it was.
@@ -113,7 +195,7 @@ impl<D: Driver> TcpService<D> {
         let id = candidate.id;
         let visited = self.visit(id.shard, shards, out, |service, connections, out| {
             let memory = connections.memory();
-            let is_short = candidate.is_stalled && memory.is_under_pressure();
+            let is_short = candidate.is_slow && memory.is_under_pressure();
             if !is_short && !memory.is_exceeded() {
                 return false;
             }
@@ -125,27 +207,4 @@ impl<D: Driver> TcpService<D> {
         });
         visited == Visited::Done(true)
     }
-}
-
-/// Adds the largest connections of a shard that may end.
-fn find<S: Send + 'static>(
-    connections: &mut Connections<S>,
-    now: Time,
-    candidates: &mut Vec<Candidate>,
-) {
-    let is_exceeded = connections.memory().is_exceeded();
-    let (first, live) = (candidates.len(), connections.live_slots().collect::<Vec<_>>());
-    for slot in live {
-        let id = connections.id(slot);
-        let Found::Live(_, entry) = connections.get(slot) else { continue };
-        let (bytes, stalled) = (entry.bytes(), entry.active + STALLED);
-        let is_stalled = now >= stalled;
-        let exceeds = is_exceeded && entry.charged > IN_TURN;
-        if bytes > 0 && (is_stalled || exceeds) {
-            let is_due = exceeds || now >= stalled + MARGIN;
-            candidates.push(Candidate { bytes, id, is_stalled, is_due });
-        }
-    }
-    candidates[first..].sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.bytes));
-    candidates.truncate(first + ROW);
 }
