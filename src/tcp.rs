@@ -35,6 +35,7 @@ pub use rheostat_serve::{
     SocketEvent, Sockets, Totals, rehearse,
 };
 pub use rheostat_serve::{echo, http, relay, resp};
+pub use rheostat_tcp::congestion::Algorithm;
 pub use rheostat_tcp::{CloseReason, Config, KeepAlive, ReadError, WriteError};
 
 /// Shards of a service.

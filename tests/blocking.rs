@@ -159,6 +159,63 @@ fn a_stream_that_is_dropped_with_unread_bytes_is_reset() {
 }
 
 #[test]
+fn unread_bytes_in_the_pipe_alone_reset_a_dropped_stream() {
+    let pair = Pair::new(BlockingConfig::default());
+    let [mut near, far] = pair.connect();
+    near.write_all(b"question").unwrap();
+    // All of it is in the pipe once its first byte can be read.
+    (&far).read_exact(&mut [0]).unwrap();
+    (&far).write_all(b"an answer that may be lost").unwrap();
+    drop(far);
+    let error = near.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(reason(&error), StreamError::Closed(CloseReason::Reset));
+    drop(near);
+    pair.finish();
+}
+
+#[test]
+fn shutting_reads_down_ends_those_that_wait_and_discards_what_comes() {
+    let pair = Pair::new(BlockingConfig { buffer: 4_096, ..BlockingConfig::default() });
+    let [mut near, mut far] = pair.connect();
+    thread::scope(|scope| {
+        let (waits, waiting) = std::sync::mpsc::channel();
+        let reader = far.try_clone().unwrap();
+        let read = scope.spawn(move || {
+            waits.send(()).expect("the test goes on");
+            (&reader).read(&mut [0])
+        });
+        waiting.recv().expect("the thread has begun");
+        far.shutdown(Shutdown::Read).unwrap();
+        assert_eq!(read.join().unwrap().unwrap(), 0);
+    });
+    // More than all buffers of both ends take: none of it waits for a reader.
+    near.write_all(&pattern(3, 2_000_000)).unwrap();
+    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+    far.write_all(b"answer").unwrap();
+    drop(far);
+    let mut text = String::new();
+    near.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "answer", "nothing was unread");
+    drop(near);
+    pair.finish();
+}
+
+#[test]
+fn shutting_reads_down_discards_what_was_not_read() {
+    let pair = Pair::new(BlockingConfig::default());
+    let [mut near, mut far] = pair.connect();
+    near.write_all(b"question").unwrap();
+    far.read_exact(&mut [0]).unwrap();
+    far.shutdown(Shutdown::Both).unwrap();
+    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+    assert_eq!(reason(&far.write(b"more").unwrap_err()), StreamError::Finished);
+    drop(far);
+    assert_eq!(near.read(&mut [0]).unwrap(), 0, "the end, and no reset");
+    drop(near);
+    pair.finish();
+}
+
+#[test]
 fn a_read_that_times_out_takes_nothing() {
     let pair = Pair::new(BlockingConfig::default());
     let [mut near, mut far] = pair.connect();

@@ -71,6 +71,9 @@ drop_reasons! {
     /// A TCP segment that does not fit the state or the windows of its connection, or that belongs to
     /// no connection and cannot open one.
     TcpInvalid = "tcp_invalid",
+    /// A TCP segment for a port at which this machine's own service listens that belongs to no connection and opens none: mostly one
+    /// that was under way when its connection was reset.
+    NoConnection = "no_connection",
     /// There are as many half-open TCP connections as there may be: in the packet's shard, or of this machine's own service.
     HalfOpenLimit = "half_open_limit",
     /// The checksum of a TCP segment for this machine is wrong.

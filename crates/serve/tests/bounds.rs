@@ -111,7 +111,8 @@ fn segments_of_no_connection_are_reset_and_counted() {
     let reset = Header { rst: true, ..Header::default() };
     rig.inject(client.frame(&reset, b""), 0);
     rig.step(&mut []);
-    assert_eq!(dropped(&rig, DropReason::TcpInvalid), 3);
+    assert_eq!(dropped(&rig, DropReason::NoConnection), 2);
+    assert_eq!(dropped(&rig, DropReason::TcpInvalid), 1, "SYN with FIN");
     assert_eq!(dropped(&rig, DropReason::TcpChecksum), 1);
     assert_eq!((rig.control.totals().resets_sent, rig.stray.len()), (2, 2));
     assert_eq!(rig.control.connections(), 0);

@@ -1,5 +1,6 @@
 //! Services in lanes, against clients made of the same protocol core, in virtual time.
 
+mod blocking;
 mod bounds;
 mod captures;
 mod connecting;

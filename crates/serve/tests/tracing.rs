@@ -176,7 +176,7 @@ fn a_connection_is_followed_from_its_syn_to_its_end() {
         "consumed",
         "ACK seq 7 ack 7 win 60000 len 4, for a listener",
         "sends RST seq 7 len 0: reset",
-        "DROPPED: tcp_invalid",
+        "DROPPED: no_connection",
         "sent on cable",
     ];
     assert_eq!(told, expected);

@@ -93,6 +93,8 @@ struct State {
     /// The thread has finished writing.
     wants_finish: bool,
     has_finished: bool,
+    /// The thread reads no more: what arrives is discarded.
+    is_read_shut: bool,
     /// The thread wants no more of it.
     is_dropped: bool,
     ended: Option<StreamError>,
@@ -137,6 +139,7 @@ impl Pipe {
             is_opening: false,
             wants_finish: false,
             has_finished: false,
+            is_read_shut: false,
             is_dropped: false,
             ended: None,
             is_over: false,
@@ -190,15 +193,23 @@ impl Pipe {
         let mut state = lock(&self.state);
         state.is_requested = false;
         let mut taken = 0;
-        if !state.is_dropped {
-            for piece in sockets.peek(id) {
-                let room = self.most - state.incoming.len();
-                let piece = &piece[..piece.len().min(room)];
-                state.incoming.extend(piece);
+        for piece in sockets.peek(id) {
+            if state.is_read_shut {
                 taken += piece.len();
+                continue;
             }
+            let room = self.most - state.incoming.len();
+            let piece = &piece[..piece.len().min(room)];
+            state.incoming.extend(piece);
+            taken += piece.len();
         }
         sockets.skip(id, taken);
+        if state.is_dropped && !state.incoming.is_empty() {
+            // The peer must not take it for read (RFC 2525, 2.17).
+            state.outgoing.clear();
+            state.has_finished = true;
+            return sockets.abort(id);
+        }
         state.is_stalled = sockets.peek(id).iter().any(|piece| !piece.is_empty());
         state.is_at_end |= sockets.is_at_end(id);
         let (first, second) = state.outgoing.as_slices();
@@ -244,7 +255,7 @@ impl Pipe {
         let mut state = lock(&self.state);
         while state.incoming.is_empty() {
             match state.ended {
-                _ if state.is_at_end => return Ok(0),
+                _ if state.is_at_end || state.is_read_shut => return Ok(0),
                 Some(error) => return Err(error),
                 None => state = wait(&self.changed, state, end)?,
             }
@@ -300,7 +311,17 @@ impl Pipe {
         Ok(())
     }
 
-    /// The last thread has let go of it: the connection finishes behind what was written, and is reset if something is unread.
+    /// Ends reads, those that wait too. What is unread, and what arrives, is discarded.
+    pub(super) fn end_reads(self: &Arc<Pipe>, hub: &Hub) {
+        let mut state = lock(&self.state);
+        state.is_read_shut = true;
+        state.incoming = VecDeque::new();
+        self.changed.notify_all();
+        self.request(state, hub);
+    }
+
+    /// The last thread has let go of it: the connection finishes behind what was written, or is reset at once if something is unread
+    /// here or with the connection.
     pub(super) fn let_go(self: &Arc<Pipe>, hub: &Hub) {
         let mut state = lock(&self.state);
         state.is_dropped = true;

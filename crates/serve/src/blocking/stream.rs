@@ -12,8 +12,8 @@ use super::pipe::Pipe;
 /// A connection that calls wait for, as [`std::net::TcpStream`]. One thread may read while another writes: `&BlockingStream` is
 /// [`Read`] and [`Write`], too, and [`BlockingStream::try_clone`] gives the same connection.
 ///
-/// When the last of its clones is dropped, the connection finishes behind what was written; if something is unread, or more
-/// arrives, it is reset.
+/// When the last of its clones is dropped, the connection finishes behind what was written. If something is unread then, it is reset
+/// at once, without what was written and not sent; if more arrives later, it is reset then.
 #[derive(Debug)]
 pub struct BlockingStream {
     shared: Arc<Held>,
@@ -79,16 +79,20 @@ impl BlockingStream {
         set(&self.shared.write_timeout, timeout)
     }
 
-    /// Sends the end behind what was written (`Write`, `Both`). What the peer sends can still be read: `Read` alone changes nothing,
-    /// as TCP has nothing to tell the peer.
+    /// Ends reads (`Read`, `Both`), those of other threads that wait too: they return no bytes. What is unread, and what the peer
+    /// sends from now on, is acknowledged and discarded. Sends the end behind what was written (`Write`, `Both`).
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// When the connection has ended and its end was to be sent.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        match how {
-            Shutdown::Read => Ok(()),
-            Shutdown::Write | Shutdown::Both => Ok(self.shared.pipe.finish(&self.shared.hub)?),
+        let Held { hub, pipe, .. } = &*self.shared;
+        if how != Shutdown::Write {
+            pipe.end_reads(hub);
         }
+        if how != Shutdown::Read {
+            pipe.finish(hub)?;
+        }
+        Ok(())
     }
 }
 

@@ -43,7 +43,8 @@ impl<D: Driver> TcpService<D> {
         };
         if !header.syn || header.ack.is_some() || header.rst || header.fin {
             self.refuse(&ends, packet, segment, out);
-            return Err(DropReason::TcpInvalid);
+            let is_odd = header.syn && (header.rst || header.fin);
+            return Err(if is_odd { DropReason::TcpInvalid } else { DropReason::NoConnection });
         }
         self.shared.budget.open(connections.memory()).map_err(|refused| match refused {
             Refused::HalfOpen => DropReason::HalfOpenLimit,
