@@ -32,7 +32,7 @@ pub use rheostat_serve::blocking::{
 pub use rheostat_serve::{
     Application, ConnectError, ConnectionId, Encoded, Ended, Handled, Handler, ListenerConfig,
     OutgoingConfig, Parsed, Rehearsal, ReplyBuffer, ServeConfig, ServeControl, ServeError,
-    SocketEvent, Sockets, Totals, rehearse,
+    SocketEvent, Sockets, SynCookieMode, Totals, rehearse,
 };
 pub use rheostat_serve::{echo, http, relay, resp};
 pub use rheostat_tcp::congestion::Algorithm;

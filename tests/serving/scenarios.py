@@ -10,6 +10,7 @@ import configured
 import crowded
 import dispatched
 import faults
+import floods
 import loads
 import moving
 import paths
@@ -31,6 +32,7 @@ SCHEDULED = {
     "pipelines": (sharing.pipelines, (*INLINE, "dispatcher-2:2+receive-cfcfs"), ("af_xdp",)),
     "crowds": (crowded.crowds, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
     "absent clients": (crowded.absences, (*INLINE, "dispatcher-1:1"), ("af_packet",)),
+    "floods": (floods.floods, ("inline-dfcfs", *INLINE, "dispatcher-1:1"), ("tap",)),
 }
 
 

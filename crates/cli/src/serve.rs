@@ -204,6 +204,15 @@ struct CommonArgs {
     /// Connections at most; a SYN beyond is dropped.
     #[arg(long, value_name = "N", default_value = "100000")]
     connections: usize,
+    /// Handshakes that clients have not completed, at most: beyond, --syn-cookies decides. No more than --connections.
+    #[arg(long, value_name = "N", default_value = "4096")]
+    half_open: usize,
+    /// When SYNs are answered with cookies, of which nothing is kept: on-pressure (beyond --half-open), off or always.
+    #[arg(long, value_name = "WHEN", default_value = "on-pressure")]
+    syn_cookies: String,
+    /// How long a client may take to complete the handshake, 1s to 5min.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    handshake_timeout: String,
     /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped, windows close, and of the connections
     /// that hardly move, the one with the most bytes is reset first.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]

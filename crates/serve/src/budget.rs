@@ -25,7 +25,6 @@ pub(crate) struct Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Connections,
-    HalfOpen,
     Memory,
 }
 
@@ -46,26 +45,27 @@ impl Budget {
         &self.limits
     }
 
-    /// Takes a place for a connection that a SYN opens.
-    pub(crate) fn open(&self, shard: &MemoryBudget) -> Result<(), Refused> {
-        self.check(shard)?;
-        if self.half_open.load(Ordering::Relaxed) >= self.limits.half_open {
-            return Err(Refused::HalfOpen);
-        }
+    /// Whether there is room for one more half-open connection.
+    pub(crate) fn has_room_for_half_open(&self) -> bool {
+        self.half_open.load(Ordering::Relaxed) < self.limits.half_open
+    }
+
+    /// Takes a place for a half-open connection.
+    pub(crate) fn open(&self) {
         add(&self.connections);
         add(&self.half_open);
-        Ok(())
     }
 
-    /// Takes a place for a connection that this end opens. It does not count as half-open, so that SYNs of others cannot keep it
-    /// from that.
-    pub(crate) fn open_active(&self, shard: &MemoryBudget) -> Result<(), Refused> {
+    /// Takes a place for a connection that was never half-open: this end opens it, so that SYNs of others cannot keep it from that,
+    /// or a SYN cookie does.
+    pub(crate) fn open_at_once(&self, shard: &MemoryBudget) -> Result<(), Refused> {
         self.check(shard)?;
         add(&self.connections);
         Ok(())
     }
 
-    fn check(&self, shard: &MemoryBudget) -> Result<(), Refused> {
+    /// Whether there is room for a connection.
+    pub(crate) fn check(&self, shard: &MemoryBudget) -> Result<(), Refused> {
         if self.connections.load(Ordering::Relaxed) >= self.limits.connections {
             return Err(Refused::Connections);
         }

@@ -15,6 +15,8 @@ pub struct ListenerConfig {
     pub port: u16,
     /// Settings of its connections. The segment size is at most what the link carries.
     pub tcp: Config,
+    /// How long the peer may take to complete the handshake.
+    pub handshake_timeout: Duration,
     /// How long a connection may be silent; for ever without.
     pub idle_timeout: Option<Duration>,
     /// How long a request may take to arrive, from the first look at a part of it until [`Application::parse`](crate::Application::parse)
@@ -23,13 +25,41 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// A listener at `port` of all addresses. Connections that are idle for five minutes are closed.
+    /// A listener at `port` of all addresses. Handshakes may take a minute. Connections that are idle for five minutes are closed.
     pub fn new(port: u16) -> ListenerConfig {
         // No bound but the link's.
         let tcp = Config { nagle: false, mss: u16::MAX, ..Config::default() };
-        let idle_timeout = Some(Duration::from_secs(300));
-        ListenerConfig { address: None, port, tcp, idle_timeout, request_timeout: None }
+        ListenerConfig {
+            address: None,
+            port,
+            tcp,
+            handshake_timeout: Duration::from_secs(60),
+            idle_timeout: Some(Duration::from_secs(300)),
+            request_timeout: None,
+        }
     }
+}
+
+/// When SYNs are answered with cookies, of which nothing is kept (RFC 4987, 3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SynCookieMode {
+    /// Never. A SYN beyond the bound of half-open connections takes the place of the oldest one.
+    Off,
+    /// Beyond the bound of half-open connections, unless the oldest one has been silent for longer than the first retransmission
+    /// timeout: then the SYN takes its place.
+    #[default]
+    OnPressure,
+    /// Always.
+    Always,
+}
+
+impl SynCookieMode {
+    /// All of them, by the names that configurations and command lines use.
+    pub const NAMES: [(&'static str, SynCookieMode); 3] = [
+        ("off", SynCookieMode::Off),
+        ("on-pressure", SynCookieMode::OnPressure),
+        ("always", SynCookieMode::Always),
+    ];
 }
 
 /// How connections are opened.
@@ -66,8 +96,10 @@ impl Default for OutgoingConfig {
 pub struct ServeConfig {
     /// Connections at most, half-open ones included, of the whole process. A SYN beyond is dropped.
     pub connections: usize,
-    /// Half-open connections at most, of the whole process. A SYN beyond is dropped.
+    /// Half-open connections at most, of the whole process. Beyond, `syn_cookies` decides.
     pub half_open: usize,
+    /// When SYNs are answered with cookies.
+    pub syn_cookies: SynCookieMode,
     /// Closed connections in TIME-WAIT at most, of the whole process. Beyond, a connection is forgotten when it is closed.
     pub time_wait: usize,
     /// Bytes allocated for data of all connections at most: TCP's buffers, unfinished requests, replies. From three quarters on,
@@ -92,6 +124,7 @@ impl Default for ServeConfig {
         ServeConfig {
             connections: 100_000,
             half_open: 4_096,
+            syn_cookies: SynCookieMode::default(),
             time_wait: 65_536,
             memory: 1 << 30,
             shard_memory: 256 << 20,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{DeadlineWheel, FlowHash};
-use rheostat_tcp::{Info, MemoryBudget, SpareBuffers, TimeWait};
+use rheostat_tcp::{Info, MemoryBudget, SpareBuffers, State, TimeWait};
 
 use crate::entry::Entry;
+use crate::half_open::{HalfOpenEntry, HalfOpens};
 use crate::index::{Index, tag_of};
 use crate::slab::Slab;
 
@@ -25,7 +26,8 @@ pub struct ConnectionId {
 /// What a shard keeps for a service over TCP: its connections, half-open and closed ones included, and their timers. It is a
 /// value, and moves with its shard.
 ///
-/// A *slot* is the number of a connection's place, or with [`CLOSED`] that of what is left of one.
+/// A *slot* is the number of a connection's place, or with [`CLOSED`] that of what is left of one, or with [`HALF_OPEN`] that of one
+/// whose handshake goes on.
 pub(crate) struct Connections<S> {
     shard: ShardId,
     /// What they may take.
@@ -35,6 +37,7 @@ pub(crate) struct Connections<S> {
     /// Slots by the hash of the keys in them.
     index: Index,
     live: Slab<Entry<S>>,
+    half_open: HalfOpens,
     closed: Slab<ClosedEntry>,
     /// When they want to be called, by place.
     live_deadlines: DeadlineWheel,
@@ -43,6 +46,10 @@ pub(crate) struct Connections<S> {
 
 /// The bit of slots of closed connections.
 const CLOSED: u32 = 1 << 30;
+/// The bit of slots of half-open connections.
+const HALF_OPEN: u32 = 1 << 29;
+/// The bits that tell slots apart from those of live connections.
+const KIND: u32 = CLOSED | HALF_OPEN;
 
 /// What stays of a connection in TIME-WAIT.
 pub(crate) struct ClosedEntry {
@@ -55,6 +62,7 @@ pub(crate) struct ClosedEntry {
 /// What can be seen of a connection, or of what is left of one.
 pub(crate) struct Seen<'a> {
     pub(crate) key: &'a FlowKey,
+    pub(crate) state: State,
     pub(crate) info: Option<Info>,
     /// When something last went either way.
     pub(crate) active: Option<Time>,
@@ -64,6 +72,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) enum Found<'a, S> {
     Nothing,
     Live(u32, &'a mut Entry<S>),
+    HalfOpen(u32, &'a mut HalfOpenEntry),
     Closed(u32, &'a mut ClosedEntry),
 }
 
@@ -76,6 +85,7 @@ impl<S> Connections<S> {
             memory,
             index: Index::default(),
             live: Slab::default(),
+            half_open: HalfOpens::default(),
             closed: Slab::default(),
             live_deadlines: DeadlineWheel::new(),
             closed_deadlines: DeadlineWheel::new(),
@@ -91,15 +101,16 @@ impl<S> Connections<S> {
         &self.memory
     }
 
-    /// Connections that are not closed.
+    /// Connections that are not closed, half-open ones included.
     pub(crate) fn live(&self) -> usize {
-        self.live.len()
+        self.live.len() + self.half_open.len()
     }
 
     /// When to look for deadlines that have passed: none is found before.
     pub(crate) fn next_deadline(&self) -> Time {
         let due = |wheel: &DeadlineWheel| wheel.next_due().unwrap_or(Time::NEVER);
-        due(&self.live_deadlines).min(due(&self.closed_deadlines))
+        let half_open = self.half_open.next_due().unwrap_or(Time::NEVER);
+        due(&self.live_deadlines).min(due(&self.closed_deadlines)).min(half_open)
     }
 
     /// Asks for where a connection with this hash is looked up first.
@@ -113,7 +124,7 @@ impl<S> Connections<S> {
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: FlowHash) -> Option<u32> {
         let slot = self.index.candidate(tag_of(hash))?;
-        if slot & CLOSED == 0 {
+        if slot & KIND == 0 {
             self.live.prefetch(slot);
             self.live_deadlines.prefetch(slot);
         }
@@ -131,9 +142,10 @@ impl<S> Connections<S> {
 
     /// The connection whose packets have this key.
     pub(crate) fn find(&mut self, key: &FlowKey, hash: FlowHash) -> Found<'_, S> {
-        let Connections { live, closed, .. } = self;
-        let has = |slot: u32| match slot & CLOSED {
+        let Connections { live, half_open, closed, .. } = self;
+        let has = |slot: u32| match slot & KIND {
             0 => live.get(slot).is_some_and(|entry| is_same(&entry.key, key)),
+            HALF_OPEN => half_open.get(slot & !KIND).is_some_and(|entry| is_same(&entry.key, key)),
             _ => closed.get(slot & !CLOSED).is_some_and(|entry| is_same(&entry.key, key)),
         };
         match self.index.find(tag_of(hash), has) {
@@ -144,8 +156,11 @@ impl<S> Connections<S> {
 
     /// The connection in a slot.
     pub(crate) fn get(&mut self, slot: u32) -> Found<'_, S> {
-        let found = match slot & CLOSED {
+        let found = match slot & KIND {
             0 => self.live.get_mut(slot).map(|entry| Found::Live(slot, entry)),
+            HALF_OPEN => {
+                self.half_open.get_mut(slot & !KIND).map(|entry| Found::HalfOpen(slot, entry))
+            }
             _ => self.closed.get_mut(slot & !CLOSED).map(|entry| Found::Closed(slot, entry)),
         };
         found.unwrap_or(Found::Nothing)
@@ -184,6 +199,27 @@ impl<S> Connections<S> {
         slot
     }
 
+    /// Enters a half-open connection whose key is not here.
+    pub(crate) fn insert_half_open(&mut self, entry: HalfOpenEntry) -> u32 {
+        let tag = entry.tag;
+        let slot = self.half_open.insert(entry) | HALF_OPEN;
+        self.index.insert(tag, slot);
+        slot
+    }
+
+    /// The half-open connection that began first, and its slot.
+    pub(crate) fn oldest_half_open(&self) -> Option<(u32, &HalfOpenEntry)> {
+        let (place, entry) = self.half_open.oldest()?;
+        Some((place | HALF_OPEN, entry))
+    }
+
+    /// Takes a half-open connection out.
+    pub(crate) fn take_half_open(&mut self, slot: u32) -> Option<HalfOpenEntry> {
+        let entry = self.half_open.remove(slot & !HALF_OPEN)?;
+        self.index.remove(entry.tag, slot);
+        Some(entry)
+    }
+
     /// Puts what is left of a closed connection in its place.
     pub(crate) fn retire(&mut self, slot: u32, stub: TimeWait) {
         if let Some(entry) = self.take(slot) {
@@ -197,7 +233,7 @@ impl<S> Connections<S> {
 
     /// Takes a connection, or what is left of it, out.
     pub(crate) fn remove(&mut self, slot: u32) {
-        if slot & CLOSED == 0 {
+        if slot & KIND == 0 {
             self.take(slot);
         } else if let Some(entry) = self.closed.remove(slot & !CLOSED) {
             self.closed_deadlines.disarm(slot & !CLOSED);
@@ -221,6 +257,8 @@ impl<S> Connections<S> {
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
         if slot & CLOSED != 0 {
             self.closed_deadlines.arm(slot & !CLOSED, at);
+        } else if slot & HALF_OPEN != 0 {
+            self.half_open.arm(slot & !HALF_OPEN, at);
         } else if self.live.get(slot).is_some() {
             self.live_deadlines.arm(slot, at);
         }
@@ -229,31 +267,41 @@ impl<S> Connections<S> {
     /// A connection whose deadline has come by `now`. It has none then, until it is armed again.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
         let closed = || self.closed_deadlines.poll(now).map(|place| place | CLOSED);
-        self.live_deadlines.poll(now).or_else(closed)
+        let half_open = || self.half_open.pop_due(now).map(|place| place | HALF_OPEN);
+        self.live_deadlines.poll(now).or_else(closed).or_else(half_open)
     }
 
-    /// Places of which [`Connections::look`] shows what they have: a connection, a closed one, or both.
+    /// Places of which [`Connections::look`] shows what they have: a connection, a half-open one, a closed one, or several of these.
     pub(crate) fn places(&self) -> usize {
-        self.live.places().max(self.closed.places())
+        self.live.places().max(self.closed.places()).max(self.half_open.places())
     }
 
-    /// Shows the connections in `count` places from `first` on, those in TIME-WAIT included.
+    /// Shows the connections in `count` places from `first` on, half-open ones and those in TIME-WAIT included.
     pub(crate) fn look(&self, first: usize, count: usize, mut see: impl FnMut(Seen<'_>)) {
         for place in first..first + count {
             let place = place as u32;
             if let Some(entry) = self.live.get(place) {
-                let (info, active) = (Some(entry.tcp.info()), Some(entry.active));
-                see(Seen { key: &entry.key, info, active });
+                let (info, active) = (entry.tcp.info(), Some(entry.active));
+                see(Seen { key: &entry.key, state: info.state, info: Some(info), active });
+            }
+            if let Some(HalfOpenEntry { key, tcp, .. }) = self.half_open.get(place) {
+                let (state, active) = (State::SynReceived, Some(tcp.sent_at()));
+                see(Seen { key, state, info: None, active });
             }
             if let Some(closed) = self.closed.get(place) {
-                see(Seen { key: &closed.key, info: None, active: None });
+                see(Seen { key: &closed.key, state: State::TimeWait, info: None, active: None });
             }
         }
     }
 
-    /// The slots with connections that are not closed.
+    /// The slots with connections that are neither half-open nor closed.
     pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> {
         self.live.taken()
+    }
+
+    /// The slots with half-open connections.
+    pub(crate) fn half_open_slots(&self) -> impl Iterator<Item = u32> {
+        self.half_open.taken().map(|place| place | HALF_OPEN)
     }
 
     /// Gives a connection a send buffer, if it has none and there is one.

@@ -80,9 +80,9 @@ impl Connector {
         if addresses.is_empty() {
             return Err(ConnectError::NoAddress(peer));
         }
-        self.shared.budget.open_active(connections.memory()).map_err(|refused| match refused {
+        self.shared.budget.open_at_once(connections.memory()).map_err(|refused| match refused {
             Refused::Memory => ConnectError::Memory,
-            Refused::Connections | Refused::HalfOpen => ConnectError::ConnectionLimit,
+            Refused::Connections => ConnectError::ConnectionLimit,
         })?;
         let (shard, zone) = (connections.shard(), u32::from(interface.vlan.unwrap_or(0)));
         let found = ports.find(shard, remote, addresses.into_iter(), zone, turn, |key, hash| {

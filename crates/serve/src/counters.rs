@@ -65,8 +65,16 @@ counters! {
     segments_reset,
     /// Connections accepted, whose handshake was completed.
     accepted,
-    /// Handshakes that were not completed.
+    /// Handshakes that were not completed, those whose place another took included.
     handshake_failed,
+    /// Half-open connections whose place a later SYN took.
+    half_open_evicted,
+    /// SYNs answered with a cookie, of which nothing was kept.
+    syn_cookies_sent,
+    /// Connections opened by an acknowledgement that brought a cookie back.
+    syn_cookies_accepted,
+    /// Acknowledgements of no connection that brought no cookie back while some were under way.
+    syn_cookies_refused,
     /// Connections that this end opened, whose handshake was completed.
     connected,
     /// Connections that this end did not get: those the peer refused or did not answer, and those that could not be tried.
@@ -140,6 +148,17 @@ counters! {
 }
 
 impl Totals {
+    /// The counters of handshakes that were put under pressure, by their names.
+    pub fn handshakes(&self) -> [(&'static str, u64); 5] {
+        [
+            ("handshake_failed", self.handshake_failed),
+            ("half_open_evicted", self.half_open_evicted),
+            ("syn_cookies_sent", self.syn_cookies_sent),
+            ("syn_cookies_accepted", self.syn_cookies_accepted),
+            ("syn_cookies_refused", self.syn_cookies_refused),
+        ]
+    }
+
     /// The objects of the MIB of TCP that are counters (RFC 4022), by their names.
     pub fn mib(&self) -> [(&'static str, u64); 9] {
         [

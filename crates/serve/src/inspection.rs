@@ -47,7 +47,7 @@ pub struct ConnectionRecord {
     pub shard: ShardId,
     /// The state.
     pub state: State,
-    /// What the protocol knows; nothing of a connection in TIME-WAIT.
+    /// What the protocol knows; nothing of a half-open connection and of one in TIME-WAIT.
     pub info: Option<Info>,
     /// How long nothing has gone either way.
     pub idle: Duration,
@@ -220,7 +220,6 @@ impl Visit {
 
 fn record(lane: LaneId, shard: ShardId, seen: &Seen<'_>, now: Time) -> ConnectionRecord {
     let Ends { local, remote } = Ends::of(seen.key);
-    let state = seen.info.map_or(State::TimeWait, |info| info.state);
     let idle = seen.active.map_or(Duration::ZERO, |active| now.since(active));
-    ConnectionRecord { local, remote, lane, shard, state, info: seen.info, idle }
+    ConnectionRecord { local, remote, lane, shard, state: seen.state, info: seen.info, idle }
 }

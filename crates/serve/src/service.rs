@@ -1,7 +1,9 @@
 //! What a lane runs for a service over TCP.
 
+mod arrival;
 mod due;
 mod errors;
+mod half_open;
 mod lifecycle;
 mod notes;
 mod opening;
@@ -16,7 +18,7 @@ use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
 use rheostat_run::{AnyPoolClient, Batch, Output, PacketInfo, Service, ShardSet};
 use rheostat_state::Shard;
-use rheostat_tcp::{Header, Segment, SendReason, TimeWaitOutcome};
+use rheostat_tcp::{Header, SendReason, State, SynCookies};
 
 use self::due::Due;
 use self::lifecycle::Next;
@@ -63,6 +65,7 @@ pub(crate) struct TcpService<D: Driver> {
     listeners: Listeners,
     driver: D,
     connector: Connector,
+    cookies: SynCookies,
     /// Connections that the driver has done something to in another's turn.
     touched: Vec<u32>,
     lane: LaneId,
@@ -103,6 +106,7 @@ impl<D: Driver> TcpService<D> {
             egress: Egress::new(stack),
             listeners: Listeners::new(shared.listeners.clone(), outgoing),
             counters: shared.counters(lane),
+            cookies: shared.syn_cookies,
             driver,
             connector: Connector::new(ports, shared.clone()),
             touched: Vec::new(),
@@ -205,71 +209,6 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
-    /// Handles a segment for this machine.
-    ///
-    /// # Errors
-    /// Why it is dropped.
-    fn handle_segment(
-        &mut self,
-        packet: &Mbuf,
-        info: &PacketInfo,
-        segment: &Segment<'_>,
-        connections: &mut Connections<D::Stream>,
-        out: &mut Output,
-    ) -> Result<(), DropReason> {
-        let now = out.now();
-        let key = info.key();
-        match connections.find(&key, info.hash) {
-            Found::Live(slot, entry) => {
-                if !segment.payload.is_empty() {
-                    entry.active = now;
-                }
-                let before = self.noted.is_watched.then(|| {
-                    entry.tcp.forget_challenge();
-                    entry.tcp.numbers()
-                });
-                match self.driver.reads_into(entry) {
-                    Some(read) => entry.tcp.handle_segment_reading(segment, read, now),
-                    None => entry.tcp.handle_segment(segment, now),
-                };
-                let ignored = entry.tcp.take_ignored();
-                if let Some(why) = ignored {
-                    self.counters.ignored(why);
-                }
-                if let Some(before) = before {
-                    let decision = entry.tcp.decision(&before, ignored);
-                    let (ends, len) = (Ends::of(&key), segment.payload.len());
-                    self.note_segment(&ends, (&segment.header, len), "a connection", out);
-                    self.note_decision(&decision, out);
-                }
-                self.advance(slot, connections, out);
-                Ok(())
-            }
-            Found::Closed(slot, closed) => {
-                let outcome = closed.stub.handle_segment(segment, now);
-                let (ends, device) = (Ends::of(&closed.key), closed.device);
-                let answer = match outcome {
-                    TimeWaitOutcome::Handled => closed.stub.poll_transmit(now),
-                    TimeWaitOutcome::Reopen => None,
-                };
-                if self.noted.is_watched {
-                    let header = (&segment.header, segment.payload.len());
-                    self.note_time_wait(&ends, header, (outcome, answer.is_some()), out);
-                }
-                if outcome == TimeWaitOutcome::Reopen {
-                    connections.remove(slot);
-                    self.shared.budget.leave_time_wait();
-                    return self.open(packet, info, segment, connections, out);
-                }
-                if let Some(header) = answer {
-                    self.send_alone(&ends, device, (&header, SendReason::Acknowledgement), out);
-                }
-                Ok(())
-            }
-            Found::Nothing => self.open(packet, info, segment, connections, out),
-        }
-    }
-
     /// Lets a connection go on after something has happened to it, and those to which something is done in its turn; and sees to
     /// what is left of them.
     fn advance(&mut self, slot: u32, connections: &mut Connections<D::Stream>, out: &mut Output) {
@@ -303,18 +242,17 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
-    /// Sends a segment of no connection.
+    /// Sends a segment of no connection, or of a half-open one.
     fn send_alone(
         &mut self,
-        ends: &Ends,
-        device: rheostat_base::DeviceId,
+        (ends, device, state): (&Ends, rheostat_base::DeviceId, Option<State>),
         (header, reason): (&Header, SendReason),
         out: &mut Output,
     ) {
         let route = self.egress.route(ends.remote, device, out.now());
         self.counters.segments_out.increment();
         let label = match self.noted.is_watched || out.mirror().is_armed() {
-            true => self.note_answer((ends, device, None), (header, 0), reason, out),
+            true => self.note_answer((ends, device, state), (header, 0), reason, out),
             false => Label::default(),
         };
         let segment = Outgoing { header, payload: [&[], &[]], label };
@@ -333,6 +271,11 @@ impl<D: Driver> TcpService<D> {
             let Some(slot) = connections.pop_due(now) else { return done };
             match connections.get(slot) {
                 Found::Nothing => {}
+                Found::HalfOpen(slot, _) => {
+                    self.noted.cause = Cause::Timer;
+                    self.noted.begin_turn();
+                    self.tick_half_open(slot, connections, out);
+                }
                 Found::Live(slot, entry) => {
                     if out.mirror().is_armed() {
                         let is_due = entry.tcp.next_deadline().is_some_and(|due| due <= now);
@@ -535,6 +478,7 @@ impl<D: Driver> Service for TcpService<D> {
                 }
             }
             self.touched.clear();
+            self.reset_half_open(connections, out);
         }
         self.egress.stack.finish(out);
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use rheostat_base::sync::calls::Calls;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_run::{HomeDeadlines, LaneNotifier};
-use rheostat_tcp::{InitialNumbers, MemoryBudget};
+use rheostat_tcp::{InitialNumbers, MemoryBudget, SynCookies};
 
 use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
+use crate::cookies_under_way::CookiesUnderWay;
 use crate::counters::{Counters, Totals};
 use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
 use crate::scarcity::Scarcity;
@@ -23,6 +24,9 @@ const SHARDS: usize = 1 << 16;
 pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) numbers: InitialNumbers,
+    /// What lanes begin with: each lane has keys of its own, which are the same.
+    pub(crate) syn_cookies: SynCookies,
+    pub(crate) cookies: CookiesUnderWay,
     pub(crate) listeners: Vec<ListenerConfig>,
     counters: Vec<Arc<Counters>>,
     /// What the connections of each shard may take.
@@ -60,6 +64,8 @@ impl Shared {
         Shared {
             budget: Budget::new(limits),
             numbers: InitialNumbers::new(secret),
+            syn_cookies: SynCookies::new(secret),
+            cookies: CookiesUnderWay::default(),
             listeners,
             counters: (0..lanes).map(|_| Arc::default()).collect(),
             shards: Mutex::default(),
@@ -178,6 +184,11 @@ impl ServeControl {
     /// Connections that are not closed, half-open ones included.
     pub fn connections(&self) -> usize {
         self.0.budget.taken()[0]
+    }
+
+    /// Connections whose handshake goes on. Of SYNs answered with cookies, nothing is known.
+    pub fn half_open(&self) -> usize {
+        self.0.budget.taken()[1]
     }
 
     /// Closed connections in TIME-WAIT.

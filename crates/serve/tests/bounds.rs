@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rheostat_base::DropReason;
+use rheostat_serve::ServeConfig;
 use rheostat_serve::echo::Echo;
-use rheostat_serve::{ListenerConfig, ServeConfig};
-use rheostat_tcp::{CloseReason, Config, Header, SequenceNumber, State};
+use rheostat_tcp::{CloseReason, Header, SequenceNumber, State};
 
-use crate::rig::{Client, PORT, Plan, Rig};
+use crate::rig::{Client, Plan, Rig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,28 +35,6 @@ fn no_more_connections_than_may_be_are_accepted_and_places_come_back() {
     }
     // The others try again.
     rig.run_until(&mut clients, 10 * SECOND, |all| established(all) == 2);
-    rig.finish();
-}
-
-#[test]
-fn half_open_connections_have_a_bound_and_a_timeout_of_their_own() {
-    let tcp = Config { connect_timeout: 10 * SECOND, ..ListenerConfig::new(PORT).tcp };
-    let listener = ListenerConfig { tcp, ..ListenerConfig::new(PORT) };
-    let limits = ServeConfig { half_open: 2, ..ServeConfig::default() };
-    let mut rig = Rig::new(Echo, Plan { limits, listener, ..Plan::default() });
-    for port in 0..4 {
-        let mut client = rig.connect(1_000 + port);
-        let now = rig.now;
-        let syn = client.poll_frame(now).expect("a SYN");
-        rig.inject(syn, 0);
-    }
-    rig.step(&mut []);
-    assert_eq!((rig.control.connections(), dropped(&rig, DropReason::HalfOpenLimit)), (2, 2));
-    rig.pass(&mut [], 11 * SECOND);
-    assert_eq!(rig.control.connections(), 0);
-    assert_eq!(rig.control.totals().handshake_failed, 2);
-    // SYN with ACK, and again after 1, 3 and 7 seconds, from each.
-    assert_eq!(rig.stray.len(), 8);
     rig.finish();
 }
 

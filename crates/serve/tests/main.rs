@@ -21,5 +21,6 @@ mod rig;
 mod shared_dispatchers;
 mod sharing;
 mod sockets;
+mod syn_floods;
 mod times;
 mod tracing;

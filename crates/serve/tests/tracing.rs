@@ -7,7 +7,7 @@ use rheostat_observe::trace::{PacketPath, TraceLog, What};
 use rheostat_packet::wire::TcpSegment;
 use rheostat_packet::{Headers, LinkType};
 use rheostat_serve::echo::Echo;
-use rheostat_serve::{ListenerConfig, ServeConfig};
+use rheostat_serve::{ListenerConfig, ServeConfig, SynCookieMode};
 use rheostat_tcp::{Config, Header, KeepAlive, Options, SequenceNumber, SequenceRange};
 
 use crate::rig::{Client, PORT, Plan, Rig};
@@ -328,14 +328,49 @@ fn a_reset_says_why() {
 }
 
 #[test]
+fn syn_cookies_and_places_that_are_taken_over_are_told() {
+    let limits = ServeConfig { syn_cookies: SynCookieMode::Always, ..ServeConfig::default() };
+    let mut peer = Peer::new(None, Plan { limits, ..Plan::default() });
+    let opening = peer.connect();
+    assert_eq!(opening[1], "answers with a SYN cookie; listen");
+    assert!(opening[2].ends_with(": handshake with a SYN cookie"), "{opening:?}");
+    let expected = [
+        "ACK seq 1 ack 1 win 60000 len 0, for a listener",
+        "accepts the SYN cookie; listen -> syn-received",
+        "ACK seq 1 ack 1 win 60000 len 0, for a connection",
+        "syn-received -> established",
+        "consumed",
+    ];
+    assert_eq!(peer.send(1, 1, b""), expected);
+    peer.rig.finish();
+
+    let limits = ServeConfig { half_open: 1, syn_cookies: SynCookieMode::Off, ..limits };
+    let mut peer = Peer::new(None, Plan { limits, ..Plan::default() });
+    peer.connect();
+    // The next client of the same shard.
+    let mut told = Vec::new();
+    for port in 1_001.. {
+        peer.frames = peer.rig.connect(port);
+        let syn = Header { ack: None, syn: true, ..peer.header(0, 0) };
+        told = peer.send_with(&syn, b"");
+        if peer.rig.control.totals().half_open_evicted > 0 {
+            break;
+        }
+    }
+    let taken = "takes the place of the oldest half-open connection";
+    assert_eq!(told[1..3], [taken, "accepts the SYN; listen -> syn-received"]);
+    peer.rig.finish();
+}
+
+#[test]
 fn a_syn_that_is_dropped_says_why() {
-    let half_open = ServeConfig { half_open: 1, ..ServeConfig::default() };
-    let mut peer = Peer::new(None, Plan { limits: half_open, ..Plan::default() });
+    let limits = ServeConfig { connections: 1, ..ServeConfig::default() };
+    let mut peer = Peer::new(None, Plan { limits, ..Plan::default() });
     peer.connect();
     peer.frames = peer.rig.connect(1_001);
     let syn = Header { ack: None, syn: true, ..peer.header(0, 0) };
     let told = peer.send_with(&syn, b"");
-    assert_eq!(told, ["SYN seq 0 win 60000 len 0, for a listener", "DROPPED: half_open_limit"]);
+    assert_eq!(told, ["SYN seq 0 win 60000 len 0, for a listener", "DROPPED: connection_limit"]);
     peer.rig.finish();
 
     let mut peer = Peer::new(None, Plan { listener: ListenerConfig::new(81), ..Plan::default() });

@@ -38,7 +38,7 @@ pub struct Config {
     pub max_rto: Duration,
     /// The congestion controller.
     pub congestion: Algorithm,
-    /// How long the handshake may take.
+    /// How long the handshake of a connection that this end opens may take.
     pub connect_timeout: Duration,
     /// How long data may remain unacknowledged, or probes of a window unanswered.
     pub user_timeout: Duration,
@@ -59,6 +59,14 @@ pub struct KeepAlive {
     pub interval: Duration,
     /// Probes without answer that end the connection.
     pub probes: u8,
+}
+
+impl Config {
+    /// The window of a SYN, which is not scaled.
+    pub(crate) fn window_of_syn(&self) -> u16 {
+        let size = self.receive_buffer.min(self.initial_receive_buffer);
+        size.min(u16::MAX.into()) as u16
+    }
 }
 
 impl Default for Config {

@@ -1,6 +1,6 @@
 //! A connection: what happens on segments, on user calls and as time passes.
 
-mod acceptance;
+pub(crate) mod acceptance;
 mod arrival;
 mod challenge;
 mod closing;
@@ -26,7 +26,7 @@ use closing::Closing;
 pub use decision::{Decision, Numbers};
 use event::Events;
 pub use event::{CloseReason, Event};
-use handshake::{Agreement, Handshake};
+pub(crate) use handshake::{Agreement, Handshake};
 pub use ignored::Ignored;
 pub use info::Info;
 use keep_alive::KeepAliveTimer;
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Answers the SYN of a peer. Returns nothing for what is no such SYN: a listener ignores resets and segments with SYN and
+    /// Answers the SYN of a peer; [`HalfOpen`](crate::HalfOpen) does so in fewer bytes. Returns nothing for what is no such SYN: a listener ignores resets and segments with SYN and
     /// FIN, and answers the rest with [`Header::reset_for`] (RFC 9293, 3.10.7.2).
     pub fn accept(
         config: Arc<Config>,
@@ -149,11 +149,24 @@ impl Connection {
         if !header.syn || header.ack.is_some() || header.rst || header.fin {
             return None;
         }
+        let handshake = Handshake::new(&config, now);
+        Some(Connection::answering(config, initial, header, handshake, now))
+    }
+
+    /// A connection that a peer opens with this SYN.
+    pub(crate) fn answering(
+        config: Arc<Config>,
+        initial: Initial,
+        syn: &Header,
+        handshake: Handshake,
+        now: Time,
+    ) -> Connection {
         let mut connection = Connection::connect(config, initial, now);
         connection.is_active = false;
         connection.state = State::SynReceived;
-        connection.on_peer_syn(header, now);
-        Some(connection)
+        connection.handshake = handshake;
+        connection.on_peer_syn(syn, now);
+        connection
     }
 
     /// Charges this budget, and the buffers' memory to it, from now on: after the connection was opened, and when it moves to

@@ -117,6 +117,8 @@ pub enum SendReason {
     Handshake,
     /// The peer has not answered the SYN, or has sent its own again.
     HandshakeAgain,
+    /// It answers a SYN of which nothing is kept.
+    SynCookie,
     /// Data that has not been sent before, and FIN if that follows it.
     Data,
     /// FIN alone.
@@ -156,6 +158,7 @@ impl SendReason {
         match self {
             SendReason::Handshake => "handshake",
             SendReason::HandshakeAgain => "handshake, sent again",
+            SendReason::SynCookie => "handshake with a SYN cookie",
             SendReason::Data => "data",
             SendReason::Fin => "end of data",
             SendReason::Acknowledgement => "acknowledgement",

@@ -39,6 +39,17 @@ pub(crate) struct Terms {
     pub(crate) sack: bool,
 }
 
+/// What the handshake says about the round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandshakeSample {
+    /// The time from SYN to its acknowledgement.
+    Measured(Duration),
+    /// A SYN was sent more than once: one was lost, or its answer.
+    Lost,
+    /// Nothing: when the SYN was sent is not known.
+    Unknown,
+}
+
 /// The end of what is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fin {
@@ -131,14 +142,14 @@ impl Sender {
     pub(crate) fn establish(
         &mut self,
         terms: Terms,
-        sample: Option<Duration>,
+        sample: HandshakeSample,
         config: &Config,
         now: Time,
     ) {
         self.agreed_mss = terms.mss;
         self.terms = Terms { mss: terms.mss.min(self.path_mss), ..terms };
         self.congestion.get_mut().on_mss(self.terms.mss);
-        if sample.is_none() {
+        if sample == HandshakeSample::Lost {
             // A SYN was lost, so that the window starts with one segment (RFC 5681, 3.1; RFC 6928, 2).
             self.congestion.get_mut().on_timeout(0, false, now);
         }

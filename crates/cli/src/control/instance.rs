@@ -120,10 +120,16 @@ impl Instance {
             let current = ("tcpCurrEstab", service.connections() as u64);
             service.totals().mib().into_iter().chain([current])
         });
+        let handshakes = self.service.iter().flat_map(|service| {
+            let current = ("half_open", service.half_open() as u64);
+            service.totals().handshakes().into_iter().chain([current])
+        });
+        let by_name = |(name, count): (&str, u64)| (name.to_owned(), count);
         Reply::Status(Box::new(Status {
             summary,
             devices,
-            tcp: counters.map(|(name, count)| (name.to_owned(), count)).collect(),
+            tcp: counters.map(by_name).collect(),
+            handshakes: handshakes.map(by_name).collect(),
             backends: backends.map(state).collect(),
         }))
     }

@@ -44,6 +44,7 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 /// What is served.
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
+    let _ = writeln!(text, "half_open = {}", args.half_open.min(args.connections));
     let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
     if let Some(outstanding) = args.outstanding {
         let _ = writeln!(text, "outstanding = {outstanding}");
@@ -63,6 +64,8 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let words = [
         ("connection_memory", &args.connection_memory),
         ("shard_memory", &args.shard_memory),
+        ("syn_cookies", &args.syn_cookies),
+        ("handshake_timeout", &args.handshake_timeout),
         ("idle_timeout", &args.idle_timeout),
         ("congestion", &args.congestion),
         ("drain_time", &args.drain_time),
@@ -247,6 +250,9 @@ mod tests {
         let expected = HttpServiceConfig { files, header_timeout };
         assert_eq!(served.service, ServiceConfig::Http(expected));
         assert_eq!(served.listeners()[0].request_timeout, Some(header_timeout));
+        assert!(wrong(&format!("{address} --syn-cookies sometimes")).contains("on-pressure"));
+        assert!(wrong(&format!("{address} --handshake-timeout 1ms")).contains("out of range"));
+        assert!(wrong(&format!("{address} --half-open 0")).contains("out of range"));
         assert_eq!(wrong(&address), "");
         let work = |flags: &str| read(&format!("work {flags} {address}")).unwrap_err();
         assert!(work("--work root").contains("strided"));

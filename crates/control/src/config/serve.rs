@@ -12,7 +12,9 @@ use rheostat_base::choice::Outstanding;
 use rheostat_packet::BURST;
 use rheostat_run::Sharing;
 use rheostat_serve::work::WorkConfig;
-use rheostat_serve::{AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits};
+use rheostat_serve::{
+    AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits, SynCookieMode,
+};
 use rheostat_tcp::congestion::Algorithm;
 use rheostat_tcp::sched::{Queueing, SchedulerName};
 
@@ -32,6 +34,8 @@ const PORTS: usize = 64;
 const SIZES: RangeInclusive<u64> = 64 << 10..=1 << 50;
 /// What is set of synthetic work.
 const WORK_KEYS: [&str; 3] = ["work", "service_time", "buffer"];
+/// The longest handshake: longer than any peer tries (RFC 9293, 3.8.3).
+const MOST_HANDSHAKE: Duration = Duration::from_secs(300);
 /// Buffers of a connection. A window is 2^30 bytes at most (RFC 7323, 2.3).
 const BUFFERS: RangeInclusive<u64> = 4 << 10..=1 << 30;
 
@@ -58,6 +62,8 @@ pub struct ServeConfig {
     pub limits: Limits,
     /// The congestion controller of its connections.
     pub congestion: Algorithm,
+    /// How long a client may take to complete the handshake.
+    pub handshake_timeout: Duration,
     /// How long a connection may be silent.
     pub idle_timeout: Duration,
     /// Bytes of a connection that wait to be sent or acknowledged at most.
@@ -120,6 +126,7 @@ impl ServeConfig {
     pub fn listeners(&self) -> Vec<ListenerConfig> {
         let listener = |port: &u16| {
             let mut listener = ListenerConfig::new(*port);
+            listener.handshake_timeout = self.handshake_timeout;
             listener.idle_timeout = Some(self.idle_timeout);
             if let ServiceConfig::Http(http) = &self.service {
                 listener.request_timeout = Some(http.header_timeout);
@@ -194,6 +201,8 @@ impl ServeConfig {
         let usual = ListenerConfig::new(1);
         let congestion = table.read("congestion", findings, choice(&CONGESTION));
         let second = Duration::from_secs(1);
+        let handshake_timeout =
+            table.read("handshake_timeout", findings, duration(second..=MOST_HANDSHAKE));
         let idle_timeout = table.read("idle_timeout", findings, duration(second..=YEAR));
         let mut buffer = |key, usual: usize| {
             let read = table.read(key, findings, size(BUFFERS));
@@ -223,6 +232,7 @@ impl ServeConfig {
             beside_kernel,
             limits,
             congestion: congestion.unwrap_or_default(),
+            handshake_timeout: handshake_timeout.unwrap_or(usual.handshake_timeout),
             idle_timeout: idle_timeout.or(usual.idle_timeout).unwrap_or(YEAR),
             send_buffer,
             receive_buffer,
@@ -240,6 +250,7 @@ fn read_limits(table: &mut Table<'_>, findings: &mut Findings) -> Limits {
     let connections = number("connections", usual.connections);
     let half_open = number("half_open", usual.half_open);
     let time_wait = number("time_wait", usual.time_wait);
+    let syn_cookies = table.read("syn_cookies", findings, choice(&SynCookieMode::NAMES));
     let mut bytes = |key, usual: usize, range: RangeInclusive<u64>| {
         let read = table.read(key, findings, size(range));
         read.map_or(usual, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
@@ -247,6 +258,7 @@ fn read_limits(table: &mut Table<'_>, findings: &mut Findings) -> Limits {
     Limits {
         connections,
         half_open,
+        syn_cookies: syn_cookies.unwrap_or_default(),
         time_wait,
         memory: bytes("connection_memory", usual.memory, SIZES),
         shard_memory: bytes("shard_memory", usual.shard_memory, SIZES),

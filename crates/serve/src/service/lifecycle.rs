@@ -122,10 +122,7 @@ impl<D: Driver> TcpService<D> {
                 Event::Established if entry.phase == Phase::Opening => {
                     entry.phase = Phase::Open;
                     match entry.listener {
-                        Some(_) => {
-                            self.shared.budget.end_handshake();
-                            self.counters.accepted.increment();
-                        }
+                        Some(_) => self.counters.accepted.increment(),
                         None => self.counters.connected.increment(),
                     }
                 }
@@ -141,16 +138,9 @@ impl<D: Driver> TcpService<D> {
 
     fn note_close(&mut self, entry: &mut Entry<D::Stream>, reason: CloseReason) {
         if entry.phase == Phase::Opening {
-            match entry.listener {
-                Some(_) => {
-                    self.shared.budget.end_handshake();
-                    self.counters.handshake_failed.increment();
-                }
-                None => {
-                    self.counters.connect_failed.increment();
-                    self.counters.attempts_failed.increment();
-                }
-            }
+            // Listeners have no connection before the handshake is done.
+            self.counters.connect_failed.increment();
+            self.counters.attempts_failed.increment();
         } else {
             if reason != CloseReason::Finished && !entry.tcp.has_finished() {
                 self.counters.established_resets.increment();

@@ -135,6 +135,25 @@ impl fmt::Display for Decision {
 }
 
 impl Decision {
+    /// What a half-open connection did with a segment, which neither brings data in order nor acknowledges anything.
+    pub fn of_half_open(
+        (was, state): (State, State),
+        ignored: Option<Ignored>,
+        challenge: Option<Challenge>,
+    ) -> Decision {
+        Decision {
+            was,
+            state,
+            in_order: 0,
+            held: None,
+            acknowledged: 0,
+            duplicate_ack: None,
+            repair: None,
+            ignored,
+            challenge,
+        }
+    }
+
     /// Whether a part of the segment counted although another was ignored.
     fn is_partial(&self) -> bool {
         self.in_order > 0 || self.held.is_some() || self.acknowledged > 0

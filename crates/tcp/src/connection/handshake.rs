@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::deadline::Deadline;
 use crate::options::{Options, Timestamps};
 use crate::receive::shift_for;
-use crate::send::Terms;
+use crate::send::{HandshakeSample, Terms};
 
 /// Smaller segments would have no room for data beside their options.
 const MIN_MSS: u16 = 88;
@@ -68,6 +68,17 @@ impl Handshake {
         }
     }
 
+    /// A handshake whose SYN with ACK was sent so many times, the last time at `sent`, as far as that is known.
+    pub(crate) fn answered(sent: Time, times_sent: u8, expires: Time) -> Handshake {
+        Handshake {
+            sent,
+            retry: Deadline::NONE,
+            gives_up: Deadline::at(expires),
+            times_sent,
+            must_send: false,
+        }
+    }
+
     /// The options of a SYN. `agreement` has what the peer has offered, if it has sent its own, and `timestamps` what both use then;
     /// `clock` is what a SYN before that is stamped with.
     pub(crate) fn options(
@@ -107,15 +118,24 @@ impl Handshake {
 
     pub(crate) fn on_sent(&mut self, config: &Config, now: Time) {
         self.must_send = false;
-        let timeout = config.initial_rto.saturating_mul(1 << self.times_sent.min(30));
-        self.retry = Deadline::at(now + timeout.min(config.max_rto));
         self.times_sent = self.times_sent.saturating_add(1);
+        self.retry = Deadline::at(now + Handshake::pause_after(self.times_sent, config));
         self.sent = now;
     }
 
-    /// The time from SYN to its acknowledgement, if it was sent once.
-    pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
-        (self.times_sent <= 1).then(|| now.since(self.sent))
+    /// How long a SYN that was sent so many times waits for an answer before it is sent again (RFC 6298, 5.5).
+    pub(crate) fn pause_after(times_sent: u8, config: &Config) -> Duration {
+        let doublings = times_sent.saturating_sub(1).min(30);
+        config.initial_rto.saturating_mul(1 << doublings).min(config.max_rto)
+    }
+
+    /// What the handshake says about the round trip.
+    pub(crate) fn sample(&self, now: Time) -> HandshakeSample {
+        match self.times_sent {
+            0 => HandshakeSample::Unknown,
+            1 => HandshakeSample::Measured(now.since(self.sent)),
+            _ => HandshakeSample::Lost,
+        }
     }
 
     pub(crate) fn deadline(&self) -> Deadline {

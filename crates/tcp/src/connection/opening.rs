@@ -66,7 +66,7 @@ impl Connection {
         let (shift, _) = agreement.shifts.unwrap_or_default();
         self.receiver = Receiver::new(&self.config, header.seq + 1, shift);
         self.receiver.set_memory(self.sender.memory().cloned());
-        self.receiver.on_unscaled_window(self.window_of_syn());
+        self.receiver.on_unscaled_window(self.config.window_of_syn());
         self.agreement = Some(agreement);
         self.set_window_by_syn(header);
     }
@@ -76,11 +76,6 @@ impl Connection {
         let (_, shift) = self.agreement.and_then(|agreement| agreement.shifts).unwrap_or_default();
         let ack = header.ack.unwrap_or(self.sender.una());
         self.sender.window().on_handshake(header.seq, ack, header.window, shift);
-    }
-
-    pub(super) fn window_of_syn(&self) -> u16 {
-        let size = self.config.receive_buffer.min(self.config.initial_receive_buffer);
-        size.min(u16::MAX.into()) as u16
     }
 
     pub(super) fn establish(&mut self, now: Time) {

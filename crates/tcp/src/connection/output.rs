@@ -40,7 +40,7 @@ impl Connection {
         let clock = Stamps::clock(self.initial.stamp_offset, now);
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now));
         let options = Handshake::options(&self.config, self.agreement.as_ref(), timestamps, clock);
-        let window = self.window_of_syn();
+        let window = self.config.window_of_syn();
         let header = Header {
             seq: self.initial.sequence,
             ack,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use crate::config::Config;
+use crate::send::HandshakeSample;
 use crate::sequence::SequenceNumber;
 
 /// The clock's granularity.
@@ -73,11 +74,12 @@ impl RoundTrip {
         self.doublings = self.doublings.saturating_add(1);
     }
 
-    /// The handshake is done; it took so long unless a SYN was retransmitted.
-    pub(crate) fn on_handshake(&mut self, sample: Option<Duration>, config: &Config) {
+    /// The handshake is done.
+    pub(crate) fn on_handshake(&mut self, sample: HandshakeSample, config: &Config) {
         match sample {
-            Some(sample) => self.on_sample(sample, config),
-            None => {
+            HandshakeSample::Measured(sample) => self.on_sample(sample, config),
+            HandshakeSample::Unknown => {}
+            HandshakeSample::Lost => {
                 let least = AFTER_LOST_SYN.min(config.max_rto);
                 self.timeout = self.timeout.max(to_nanos(least)).min(to_nanos(config.max_rto));
             }
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn a_lost_syn_leaves_three_seconds() {
         let mut round_trip = round_trip();
-        round_trip.on_handshake(None, &config());
+        round_trip.on_handshake(HandshakeSample::Lost, &config());
         assert_eq!(round_trip.timeout(&config()), ms(3_000));
     }
 

@@ -2,11 +2,13 @@
 
 mod attacks;
 mod closing;
+mod half_open;
 mod loss;
 mod memory;
 mod opening;
 mod path;
 mod receiving;
 mod sending;
+mod syn_cookies;
 mod timers;
 mod urgent;
