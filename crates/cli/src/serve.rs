@@ -204,9 +204,9 @@ struct CommonArgs {
     /// Connections at most; a SYN beyond is dropped.
     #[arg(long, value_name = "N", default_value = "100000")]
     connections: usize,
-    /// Handshakes that clients have not completed, at most: beyond, --syn-cookies decides. No more than --connections.
-    #[arg(long, value_name = "N", default_value = "4096")]
-    half_open: usize,
+    /// Handshakes that clients have not completed, at most (4096 otherwise): beyond, --syn-cookies decides.
+    #[arg(long, value_name = "N")]
+    half_open: Option<usize>,
     /// When SYNs are answered with cookies, of which nothing is kept: on-pressure (beyond --half-open), off or always.
     #[arg(long, value_name = "WHEN", default_value = "on-pressure")]
     syn_cookies: String,

@@ -44,7 +44,9 @@ fn device(args: &CommonArgs, live: &LiveConfig) -> String {
 /// What is served.
 fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
     let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
-    let _ = writeln!(text, "half_open = {}", args.half_open.min(args.connections));
+    if let Some(half_open) = args.half_open {
+        let _ = writeln!(text, "half_open = {half_open}");
+    }
     let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
     if let Some(outstanding) = args.outstanding {
         let _ = writeln!(text, "outstanding = {outstanding}");
@@ -253,6 +255,8 @@ mod tests {
         assert!(wrong(&format!("{address} --syn-cookies sometimes")).contains("on-pressure"));
         assert!(wrong(&format!("{address} --handshake-timeout 1ms")).contains("out of range"));
         assert!(wrong(&format!("{address} --half-open 0")).contains("out of range"));
+        let more = wrong(&format!("{address} --half-open 200 --connections 100"));
+        assert!(more.contains("`half_open` is more than `connections`"), "{more}");
         assert_eq!(wrong(&address), "");
         let work = |flags: &str| read(&format!("work {flags} {address}")).unwrap_err();
         assert!(work("--work root").contains("strided"));
