@@ -26,9 +26,9 @@ impl Scarcity {
 
     /// Notes that memory is scarce; returns whether that is new for a lane.
     pub(crate) fn note(&self) -> bool {
-        self.0
-            .iter()
-            .fold(false, |is_new, lane| !lane.is_noted.swap(true, Ordering::Relaxed) || is_new)
+        let is_new = |lane: &&LaneScarcity| !lane.is_noted.swap(true, Ordering::Relaxed);
+        // Counts, as each lane is to be noted.
+        self.0.iter().filter(is_new).count() > 0
     }
 
     /// Whether a lane has to look at its connections.
