@@ -222,6 +222,7 @@ fn leaders_of_names_end_at_the_last_points_of_their_lines() {
     let leaders = paths("leader").into_iter();
     let mut firsts: Vec<_> =
         leaders.filter_map(|path| path.strip_prefix('M')?.split('L').next()).collect();
-    (lasts.sort_unstable(), firsts.sort_unstable());
+    lasts.sort_unstable();
+    firsts.sort_unstable();
     assert_eq!((firsts.len(), &firsts), (2, &lasts), "{svg}");
 }
