@@ -62,9 +62,13 @@ pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, 
     }
     let limits = MemoryLimits::of_this_process();
     let memory = assemble::memory_plan(config, chain, &steering, lanes);
-    memory.check(&limits)?;
-    let warnings = memory.warning(&limits).into_iter().chain(network::mtu_warnings(config));
-    let warnings = warnings.collect();
+    let mut warnings = network::mtu_warnings(config);
+    match memory.check(&limits) {
+        Ok(()) => warnings.extend(memory.warning(&limits)),
+        // The tables of a chain are made at the start. What a service may take is a bound.
+        Err(too_much) if config.serve.is_some() => warnings.push(too_much.to_string()),
+        Err(too_much) => return Err(too_much.into()),
+    }
     match config.observe.control.as_deref().map_or(Ok(()), ControlSocket::check) {
         Ok(()) => Ok(Preflight { memory, warnings, running: None }),
         Err(running @ SocketError::Live(_)) => {

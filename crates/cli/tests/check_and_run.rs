@@ -45,14 +45,14 @@ fn function(name: &str, table: &str) -> String {
 }
 
 /// Two simulated devices with addresses.
-fn router(inside: &str, outside: &str, more: &str) -> String {
+fn router(inside: &str, outside: &str) -> String {
     let device = |name: &str, side: &str, settings: &str| {
         format!(
             "[[device]]\nname = \"{name}\"\nkind = \"sim\"\nrate = \"10kpps\"\nside = \"{side}\"\n{settings}\n"
         )
     };
     let devices = device("a", "inside", inside) + &device("b", "outside", outside);
-    format!("chain = {{ functions = [\"router\"] }}\n{devices}{more}")
+    format!("chain = {{ functions = [\"router\"] }}\n{devices}")
 }
 
 /// A service on a tap interface.
@@ -93,19 +93,10 @@ fn mistakes(long: &str) -> Vec<(String, &'static str)> {
         ),
         (function("monitor", "log = \"/no/such/log\"\n"), "cannot write the log"),
         (function("lb", lb), "cannot write the log"),
-        (
-            router(
-                "address = \"10.0.0.1/24\"",
-                "address = \"10.1.0.1/24\"",
-                "[[route]]\nto = \"0.0.0.0/0\"\nvia = \"192.168.9.9\"\ndevice = \"a\"\n",
-            ),
-            "",
-        ),
-        (router("address = \"fd00::1/64\"\nmtu = 1000", "address = \"fd01::1/64\"", ""), "MTU"),
+        (router("address = \"fd00::1/64\"\nmtu = 1000", "address = \"fd01::1/64\""), "MTU"),
         (service("service = \"http\"\nroot = \"/no/such/root\"\n"), "cannot serve"),
         (service("service = \"http\"\nroot = \"garbage.pcap\"\n"), "cannot serve"),
         (service("service = \"relay\"\nto = \"192.0.2.1:0\"\n"), "192.0.2.7:22"),
-        (service("service = \"resp\"\nmemory = \"90000GiB\"\n"), "of memory"),
         (service("service = \"work\"\nwork = \"chase\"\nbuffer = \"90000GiB\"\n"), ""),
         (service("service = \"echo\"\nscheduler = \"dispatcher-100:200\"\n"), "300 workers"),
         (
@@ -184,6 +175,17 @@ fn a_check_writes_nothing() {
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
     assert_eq!(fs::read_to_string(folder.join("kept.log")).unwrap(), "lines of yesterday\n");
     assert!(!folder.join("new.pcap").exists() && !folder.join("made").exists());
+}
+
+#[test]
+fn bounds_of_a_service_beyond_the_memory_are_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = service("service = \"resp\"\nmemory = \"90000GiB\"\n");
+    fs::write(folder.path().join("x.toml"), text).unwrap();
+    let checked = rheo(folder.path(), "check", "x.toml", &[]);
+    let warned = stderr(&checked);
+    assert_eq!(checked.status.code(), Some(0), "{warned}");
+    assert!(warned.contains("warning: this configuration takes 9000"), "{warned}");
 }
 
 #[test]
