@@ -83,7 +83,9 @@ fn many_connections_at_once_each_get_their_own_bytes() {
 #[test]
 fn a_peer_that_does_not_read_is_not_read_from() {
     each_way(|plan| {
-        let mut rig = Rig::new(Echo, plan());
+        let mut plan = plan();
+        (plan.listener.tcp.send_buffer, plan.listener.tcp.receive_buffer) = (256 << 10, 256 << 10);
+        let mut rig = Rig::new(Echo, plan);
         let mut client = [rig.connect(1_000)];
         client[0].reads = false;
         client[0].outgoing = pattern(10_000_000, 1);

@@ -43,7 +43,10 @@ impl Client {
         let (server, own): (IpAddr, IpAddr) = (server.parse().unwrap(), own.parse().unwrap());
         let numbers = InitialNumbers::new(&[3; 16]);
         let initial = numbers.of((own, port).into(), (server, PORT).into(), now);
-        let config = Config { nagle: false, mss: 1_440, ..Config::default() };
+        // No larger, so that tests of the service's bounds see those of the service.
+        let (send_buffer, receive_buffer) = (256 << 10, 256 << 10);
+        let config =
+            Config { nagle: false, mss: 1_440, send_buffer, receive_buffer, ..Config::default() };
         let tcp = Connection::connect(Arc::new(config), initial, now);
         Client { far: server, far_port: PORT, own, port, ..Client::with(tcp, vlan) }
     }
