@@ -24,9 +24,11 @@ const SHARDS: usize = 16;
 const FLOWS: u16 = 256;
 /// How long the first poll of a lane takes.
 const STALL: Duration = Duration::from_millis(2_500);
-/// Between two packets: the ring of a lane holds those of a second.
-const GAP: u64 = 500_000;
-const PACKETS: u64 = 1_000;
+/// Nanoseconds between two packets.
+const GAP: u64 = 5_000_000;
+/// Descriptors of a lane's ring: for the packets of more than a second, and of less than the first poll takes.
+const DESCRIPTORS: u32 = 128;
+const PACKETS: u64 = 500;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Datagrams at equal distances.
@@ -111,7 +113,7 @@ fn nothing_is_lost_before_the_last_lane_is_polled() {
         let pool = pool(4_096);
         let config = RuntimeConfig { polling, ..config(LANES, SHARDS, pool.clone()) };
         let mut nic = SimConfig::new("nic", LANES as u16, config.steering.clone());
-        nic.pacing = Pacing::OpenLoop { origin: None };
+        (nic.pacing, nic.descriptors) = (Pacing::OpenLoop { origin: None }, DESCRIPTORS);
         let source = Box::new(Paced(Datagrams::new(FLOWS, PACKETS), 0));
         let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
         let service = |_| per_packet(|packet, _, _, out| out.send(DeviceId(0), packet));
