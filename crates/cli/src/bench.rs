@@ -136,7 +136,8 @@ struct MigrateArgs {
 #[command(after_help = "Examples:
   rheo bench ab --a './rheo-before bench nf --flows 1M --lanes 1 --json' \\
                 --b './rheo-after  bench nf --flows 1M --lanes 1 --json'
-  rheo bench ab --rounds 9 --a 'rheo bench nf --lanes 1 --json' --b 'rheo bench nf --lanes 2 --json'")]
+  rheo bench ab --rounds 9 --a 'rheo bench nf --lanes 1 --json' \\
+    --b 'rheo bench nf --lanes 2 --json'")]
 struct AbArgs {
     /// The first command line; it must print rows as JSON.
     #[arg(long, value_name = "COMMAND")]

@@ -20,7 +20,8 @@ use crate::machine::file_id;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo capture -o all.pcapng
-  rheo capture --device lan --before --filter 'tcp and port 443 and host 10.0.0.1' -o in.pcapng
+  rheo capture --device lan --before \\
+    --filter 'tcp and port 443 and host 10.0.0.1' -o in.pcapng
   rheo capture --dropped -o drops.pcapng --count 1000
   rheo capture --dropped tcp_invalid -o - | tshark -r - -Y tcp
 

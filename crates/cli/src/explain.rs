@@ -15,10 +15,13 @@ mod capture;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo explain                                                   # the instance that runs
+  # the instance that runs
+  rheo explain
   rheo explain --control /run/rheo/nat.sock --policy local-search --over 10s
-  rheo explain configs/firewall.toml --input in.pcap --lanes 8   # a capture
-  rheo explain configs/firewall.toml --input in.pcap --lanes 8 --load 0.9 --buckets
+  # a capture
+  rheo explain configs/firewall.toml --input in.pcap --lanes 8
+  rheo explain configs/firewall.toml --input in.pcap --lanes 8 --load 0.9 \\
+    --buckets
 
 Nothing is moved. Of a running instance, the load is measured for a while, and a sample of its packets shows the
 flows. A capture shows how the load is spread, not how high it is: every packet is assumed to cost the same, and

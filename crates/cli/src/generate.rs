@@ -29,13 +29,17 @@ use options::Options;
   rheo gen --packets 1M --describe
   rheo gen --input trace.pcap --describe --json
   rheo gen --input trace.pcap --plot trace.html
-  rheo gen --traffic replay --input trace.pcap --loops 10 --copies 4 --rate 500kpps --output fast.pcap
+  rheo gen --traffic replay --input trace.pcap --loops 10 --copies 4 \\
+    --rate 500kpps --output fast.pcap
   rheo gen --traffic elephant --share 0.3 --output elephant.pcap
-  rheo gen --traffic flash-crowd --rate 5kpps --factor 300 --at 2s --lasting 1s --duration 5s --describe
-  rheo gen --traffic attack --attack syn-flood --share 0.6 --target 10.0.0.5:443 --output flood.pcap
+  rheo gen --traffic flash-crowd --rate 5kpps --factor 300 --at 2s \\
+    --lasting 1s --duration 5s --describe
+  rheo gen --traffic attack --attack syn-flood --share 0.6 \\
+    --target 10.0.0.5:443 --output flood.pcap
   rheo gen --traffic imix --step 1s=2 --step 2s=0.5 --duration 3s --describe
   rheo gen --traffic visitors --target 198.51.100.10:443 --output visitors.pcap
-  rheo gen --traffic visitors --target 203.0.113.1:8080 --server 10.0.0.5:80 --sides lan.pcap wan.pcap")]
+  rheo gen --traffic visitors --target 203.0.113.1:8080 --server 10.0.0.5:80 \\
+    --sides lan.pcap wan.pcap")]
 pub(crate) struct Args {
     /// The capture to write (.pcap or .pcapng).
     #[arg(long, value_name = "FILE", required_unless_present_any = ["sides", "describe", "plot"])]

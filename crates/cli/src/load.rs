@@ -32,13 +32,21 @@ const NOT_OFFERED: u8 = 3;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo load --address 10.0.0.1:7000 --rate 50k --connections 64
-  rheo load --address 10.0.0.1:7000 --rate 20k --class short=99.5%:1us --class long=0.5%:100us --json
-  rheo load --address 10.0.0.1:7000 --rate 20k --spread even --queues 2 --hash-key microsoft
-  rheo load --address 10.0.0.1:7000 --rate 20k --connections 64 --workers 7      of dispatcher-1:7
-  rheo load --address 127.0.0.1:6379 --protocol resp --rate 10k --class 'get=0.9:GET key' --class 'set=0.1:SET key {data}'
-  rheo load --address 127.0.0.1:8080 --protocol http --rate 1k --class home=1:/index.html --hdr latencies.hlog
-  rheo load --address 10.0.0.1:7000 --rate 20k --scheduler inline-ws --record requests.jsonl    for `rheo bench report`
-  rheo load --address 127.0.0.1:7 --protocol echo --rate 5k --runs 1 --duration 5s --tsv
+  rheo load --address 10.0.0.1:7000 --rate 20k --class short=99.5%:1us \\
+    --class long=0.5%:100us --json
+  rheo load --address 10.0.0.1:7000 --rate 20k --spread even --queues 2 \\
+    --hash-key microsoft
+  # of dispatcher-1:7
+  rheo load --address 10.0.0.1:7000 --rate 20k --connections 64 --workers 7
+  rheo load --address 127.0.0.1:6379 --protocol resp --rate 10k \\
+    --class 'get=0.9:GET key' --class 'set=0.1:SET key {data}'
+  rheo load --address 127.0.0.1:8080 --protocol http --rate 1k \\
+    --class home=1:/index.html --hdr latencies.hlog
+  # for `rheo bench report`
+  rheo load --address 10.0.0.1:7000 --rate 20k --scheduler inline-ws \\
+    --record requests.jsonl
+  rheo load --address 127.0.0.1:7 --protocol echo --rate 5k --runs 1 \\
+    --duration 5s --tsv
 
 Requests are due at moments that no reply changes, and latency counts from the moment a request was due, not from its
 sending. What is due while no connection takes it waits, and that counts; what is not sent by the end of its run is

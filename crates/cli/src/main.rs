@@ -17,6 +17,8 @@ mod doctor;
 mod explain;
 mod failure;
 mod generate;
+#[cfg(test)]
+mod help_and_version;
 mod identity;
 mod interrupt;
 mod kept_file;
@@ -55,15 +57,20 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// What this binary was built from, and how.
 const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
 
+/// The version, the commit that it was built from, and the cargo profile.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("RHEO_COMMIT"), ", ", env!("RHEO_PROFILE"), ")");
+
 /// Scales stateful network functions over the cores of a machine.
 #[derive(Debug, Parser)]
 #[command(
     name = "rheo",
-    version,
+    version = VERSION,
     arg_required_else_help = true,
     after_help = "Examples:
   rheo run configs/demo.toml
-  rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 --json
+  rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 \\
+    --json
   rheo check configs/firewall.toml --offline
   rheo doctor
   rheo status --control /run/rheo/nat.sock
@@ -72,7 +79,8 @@ const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PR
   rheo gen --output mix.pcap --packets 1M --flows 64k
   rheo sim balance --cores 16
   rheo advise --service 10us --load 0.8 --cores 8
-  rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
+  rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 \\
+    --port 80
   rheo load --address 10.0.0.1:7000 --rate 20k --connections 64
   rheo bench nf"
 )]
@@ -115,7 +123,7 @@ enum Command {
     Stop(control::StopArgs),
     /// Show which host has an external endpoint.
     NatHost(nat_host::Args),
-    /// Simulate a scenario on as many cores as you like.
+    /// Simulate a scenario on any number of cores.
     Sim(sim::Args),
     /// Recommend a scheduler for a service over TCP.
     Advise(Box<advise::Args>),

@@ -25,7 +25,8 @@ const RATE: u64 = 2_000_000;
 #[command(after_help = "Examples:
   rheo profile configs/antiddos.toml --lanes 2
   rheo profile configs/bridge.toml --input in.pcap --lanes 8 --json
-  rheo profile                                          # the instance that runs
+  # the instance that runs
+  rheo profile
   rheo profile --control /run/rheo/nat.sock --over 10s
 
 With a configuration, the chain runs as `rheo run` would run it, for 5 s unless the input or --duration ends it,

@@ -46,7 +46,8 @@ const LINK_LOST: u8 = 3;
 #[command(after_help = "Examples:
   rheo run configs/demo.toml
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
-  rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap --device wan=pcap:wan.pcap
+  rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap \\
+    --device wan=pcap:wan.pcap
   rheo run configs/demo.toml --polling metronome
   rheo run configs/demo.toml --control /run/rheo/demo.sock
   rheo run configs/demo.toml --polling metronome --workers 3 --lanes 2

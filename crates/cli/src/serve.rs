@@ -59,19 +59,27 @@ const LINK_LOST: u8 = 3;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 --port 80
-  rheo serve echo --device lan=af_xdp:eth1 --address 192.168.77.1/24 --address fd77::1/64 --port 7
-  rheo serve resp --memory 1GiB --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 6379
-  rheo serve work --service bimodal-1 --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 7000
+  rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 \\
+    --port 80
+  rheo serve echo --device lan=af_xdp:eth1 --address 192.168.77.1/24 \\
+    --address fd77::1/64 --port 7
+  rheo serve resp --memory 1GiB --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --port 6379
+  rheo serve work --service bimodal-1 --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --port 7000
   rheo serve work --calibrate --work chase --service 10us --json
-  rheo serve relay --to 192.0.2.7:22 --device lan=af_xdp:eth1 --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
-  rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 --port 8080 --lanes 2 --policy rsspp
-  rheo serve http --root . --device lan=af_xdp:eth0 --address 192.0.2.10/24 --port 80 --beside-kernel
+  rheo serve relay --to 192.0.2.7:22 --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
+  rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 \\
+    --port 8080 --lanes 2 --policy rsspp
+  rheo serve http --root . --device lan=af_xdp:eth0 --address 192.0.2.10/24 \\
+    --port 80 --beside-kernel
 
 The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself. With
 --beside-kernel they must be: the listed ports of TCP are the service's, and ssh and all else go on.
 A tap interface is this machine's end of a cable to rheo; give it an address on the same network:
-  ip address add 10.0.0.2/24 dev rheo0 && ip link set rheo0 up && curl http://10.0.0.1/
+  ip address add 10.0.0.2/24 dev rheo0 && ip link set rheo0 up
+  curl http://10.0.0.1/
 
 `listening A:P` is printed for each address once connections are accepted. SIGINT, SIGTERM, SIGQUIT, SIGHUP drain the
 service: it accepts no more connections, closes those that are idle and the others behind the reply at hand, resets what

@@ -29,17 +29,26 @@ use crate::request_scenario;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
-  rheo sim balance --cores 16                      what two cores cannot show
+  # what two cores cannot show
+  rheo sim balance --cores 16
   rheo sim balance --cores 1,4,16,64 --policy rsspp,local-search --load 0.9
   rheo sim my-scenario.toml --costs my-machine.json --json
-  rheo sim schedulers --cores 8                    a scenario about requests, as `rheo sim sched`
-  rheo sim balance --cores 2 --quiet-machine       without the pauses of the machine
-  rheo sim slo --cores 8                           latency objectives under a rising load
-  rheo sim cases                                   unequal flows, bursts, an elephant
-  rheo sim throughput                              RSS, RSS++ and Dyssect at capacity
-  rheo sim rates                                   small packets, up to capacity and past it
-  rheo sim sched                                   a service over TCP under each scheduler
-  rheo sim queues                                  a queue for each server beside one for all, in theory
+  # a scenario about requests, as `rheo sim sched`
+  rheo sim schedulers --cores 8
+  # without the pauses of the machine
+  rheo sim balance --cores 2 --quiet-machine
+  # latency objectives under a rising load
+  rheo sim slo --cores 8
+  # unequal flows, bursts, an elephant
+  rheo sim cases
+  # RSS, RSS++ and Dyssect at capacity
+  rheo sim throughput
+  # small packets, up to capacity and past it
+  rheo sim rates
+  # a service over TCP under each scheduler
+  rheo sim sched
+  # a queue for each server beside one for all, in theory
+  rheo sim queues
 
 Controller, policies, hash and traffic are those of a run; lanes, queues and time are simulated, with costs that
 `rheo bench costs` measured. Lanes pause as those of that machine do, unless --quiet-machine is given. Runs are

@@ -229,11 +229,11 @@ fn answers_are_for_the_costs_of_this_machine_and_show_where_the_thesis_differs()
     assert!(said.contains("costs: this machine's: a test's"), "{said}");
     assert!(said.contains("with the thesis's costs: inline-cfcfs, "), "{said}");
 
-    let sched = ["sim", "sched", "--cores", "2", "--load", "0.5", "--workload", "constant-1us"];
+    let sched = ["sim", "sched", "--cores", "2", "--load", "0.5", "--workload", "constant-2us"];
     let schedulers = ["--scheduler", "inline-cfcfs,inline-dfcfs"];
     let said = text(&run(&[&sched[..], &schedulers].concat()).stdout);
     assert!(said.lines().next().unwrap().ends_with("costs: this machine's: a test's"), "{said}");
-    let differs = "with the thesis's costs, constant-1us at 0.50: inline-cfcfs has the least p99.9";
+    let differs = "with the thesis's costs, constant-2us at 0.50: inline-cfcfs has the least p99.9";
     assert!(said.contains(differs), "{said}");
 }
 

@@ -11,7 +11,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench advice                         all three cases, real and simulated lanes
+  # all three cases, real and simulated lanes
+  rheo bench advice
   rheo bench advice --case bridge --lanes 2 --simulate 23
   rheo bench advice --batch 1 --json > rows.json
 

@@ -13,9 +13,11 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench idle                         no state, the least with state, the firewall
+  # no state, the least with state, the firewall
+  rheo bench idle
   rheo bench idle --chain firewall --lanes 2 --windows 101
-  rheo bench idle --chain harness         the same twice: what it shows is chance
+  # the same twice: what it shows is chance
+  rheo bench idle --chain harness
   rheo bench idle --json > rows.json
 
 Pairs of runs of one even load: static RSS without any count of the load, and RSS++ with all

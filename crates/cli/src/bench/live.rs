@@ -13,7 +13,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench live                                      all paths, 64k and 1M flows
+  # all paths, 64k and 1M flows
+  rheo bench live
   rheo bench live --path rheo-nat,nft-masquerade --flows 64k
   rheo bench live --json > rows.json
 

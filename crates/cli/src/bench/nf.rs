@@ -21,12 +21,16 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench nf                                        where this build stands, in four minutes
-  rheo bench nf --full                                 the rows for which there are aims
-  rheo bench nf --all                                  every combination
+  # where this build stands, in four minutes
+  rheo bench nf
+  # the rows for which there are aims
+  rheo bench nf --full
+  # every combination
+  rheo bench nf --all
   rheo bench nf --chain firewall --flows 1M --lanes 1,2 --spread uniform
   rheo bench nf --chain nat --flows 64k --source converse,replay
-  rheo bench nf --chain firewall,nat --flows 64k --spread zipf --lanes 1 --instructions
+  rheo bench nf --chain firewall,nat --flows 64k --spread zipf --lanes 1 \\
+    --instructions
   rheo bench nf --chain nat --flows 1M --lanes 1 --shards 1,8,128
   rheo bench nf --chain firewall --flows 1M --lanes 1 --measuring
   rheo bench nf --json > rows.json

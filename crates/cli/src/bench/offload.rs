@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo bench offload
-  rheo bench offload --transitions 1M --limit 5m --json
+  rheo bench offload --transitions 1M --limit 5min --json
   rheo bench offload --lookups 1M
   rheo bench offload --heavy 1M
 

@@ -23,7 +23,8 @@ const WINDOWS: std::ops::RangeInclusive<Duration> =
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench polling                                     all policies, from no load to the full one
+  # all policies, from no load to the full one
+  rheo bench polling
   rheo bench polling --policy busy,metronome --load 0,0.5,0.95 --target 100us
   rheo bench polling --policy metronome --load 0 --target 10us,15us --workers 2
   rheo bench polling --chain firewall,monitor,busy-1us --policy busy,metronome

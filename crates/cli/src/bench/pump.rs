@@ -14,7 +14,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench pump                                  1 million packets a second into 1,024 descriptors
+  # 1 million packets a second into 1,024 descriptors
+  rheo bench pump
   rheo bench pump --away 10ms --rate 100k,500k --descriptors 512,4096
   rheo bench pump --json > rows.json
 

@@ -12,12 +12,16 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench report                                  everything under results/, to report.html
-  rheo bench report results/bench-balance-20261121T203000Z.jsonl --output balance.html
+  # everything under results/, to report.html
+  rheo bench report
+  rheo bench report results/bench-balance-20261121T203000Z.jsonl \\
+    --output balance.html
   rheo bench report --compare before.jsonl after.jsonl
-  rheo bench report requests.jsonl                   rows of `rheo bench sched`, `rheo sim sched`, `rheo load --record`
+  # rows of `rheo bench sched`, `rheo sim sched`, `rheo load --record`
+  rheo bench report requests.jsonl
   rheo bench report --compare requests-before.jsonl requests-after.jsonl
-  rheo bench report --compare before/ after/ --json | jq 'select(.verdict == \"slower\")'
+  rheo bench report --compare before/ after/ --json \\
+    | jq 'select(.verdict == \"slower\")'
 
 Results are files that `rheo bench balance`, `rheo sim` and their like keep: a line of JSON per run; lines that
 `rheo profile --json` printed; and tables: lines of JSON that any other command printed (.jsonl), or text (.txt).

@@ -27,7 +27,8 @@ const DISTURBED: f64 = 0.05;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench balance                             every policy at 80, 90 and 94 % load
+  # every policy at 80, 90 and 94 % load
+  rheo bench balance
   rheo bench balance --policy rss,rsspp --load 0.95 --seeds 12
   rheo bench balance --capture in.pcap --copies 4
   rheo bench balance --json --no-results
@@ -48,8 +49,10 @@ pub(super) struct Args {
 #[command(after_help = "Examples:
   rheo bench run balance
   rheo bench run my-scenario.toml --json
-  rheo bench run schedulers                      schedulers of a service, as `rheo bench sched`
-  rheo bench run schedulers --scheduler inline-dfcfs,inline-ws --load 0.5 --output page.html
+  # schedulers of a service, as `rheo bench sched`
+  rheo bench run schedulers
+  rheo bench run schedulers --scheduler inline-dfcfs,inline-ws --load 0.5 \\
+    --output page.html
 
 A scenario with a table [service] is about requests: it compares schedulers, on the rig that it names (`pumped` or
 `simulated`). --lanes are its workers then, --seeds its rounds, and --duration is that of a window. Rows are those of

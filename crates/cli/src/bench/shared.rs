@@ -12,9 +12,11 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench shared                                     all of it, in less than three minutes
+  # all of it, in less than three minutes
+  rheo bench shared
   rheo bench shared --queue non-blocking,per-worker --workers 1,2 --work heavy
-  rheo bench shared --queue non-blocking,ordered --workers 2,4 --size 60,1514 --load 0
+  rheo bench shared --queue non-blocking,ordered --workers 2,4 --size 60,1514 \\
+    --load 0
   rheo bench shared --json > rows.json
 
 The queue needs no producer: its descriptors hold packets again as soon as they are given back, and, in rows with a load,

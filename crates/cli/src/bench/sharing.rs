@@ -11,8 +11,10 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench sharing                      all systems, 4, 1k and 64k flows
-  rheo bench sharing --system per-shard,shared --action write --flows 1k --lanes 1,2
+  # all systems, 4, 1k and 64k flows
+  rheo bench sharing
+  rheo bench sharing --system per-shard,shared --action write --flows 1k \\
+    --lanes 1,2
   rheo bench sharing --system per-shard,spray --lanes 2 --queue 32
   rheo bench sharing --json > rows.json
 

@@ -21,7 +21,8 @@ const MOST: f64 = 1.25;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench throughput                                  every policy of the scenario `balance`
+  # every policy of the scenario `balance`
+  rheo bench throughput
   rheo bench throughput balance --policy rsspp --loss 0 --trial 60s
   rheo bench throughput my-scenario.toml --lanes 1,2 --json
 

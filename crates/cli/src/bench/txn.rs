@@ -11,7 +11,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench txn                                  all engines and workloads, batches of 1 and 32
+  # all engines and workloads, batches of 1 and 32
+  rheo bench txn
   rheo bench txn --workload read4 --lanes 1
   rheo bench txn --engine txn,two-phase --workload rw-uniform,rw-zipf --lanes 2
   rheo bench txn --json > rows.json

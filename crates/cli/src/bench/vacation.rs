@@ -15,11 +15,15 @@ const LONGEST: Duration = Duration::from_millis(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo bench vacation                                    every figure, in less than three minutes
-  rheo bench vacation --figure 4.3                       the distribution of vacations of equal timeouts
-  rheo bench vacation --figure 4.3,5.10 --workers 2,3 --timeout 100us --load 0.05
+  # every figure, in less than three minutes
+  rheo bench vacation
+  # the distribution of vacations of equal timeouts
+  rheo bench vacation --figure 4.3
+  rheo bench vacation --figure 4.3,5.10 --workers 2,3 --timeout 100us \\
+    --load 0.05
   rheo bench vacation --figure 5.1,table-5.1 --target 10us,50us
-  rheo bench vacation --only-simulated --window 5s       what needs no quiet machine
+  # what needs no quiet machine
+  rheo bench vacation --only-simulated --window 5s
   rheo bench vacation --json > vacation.jsonl
 
 Figures, by the numbers of the dissertation that describes Metronome:

@@ -13,7 +13,7 @@ use crate::failure::Failure;
   rheo table show --device lan
   rheo table shuffle --device lan
   rheo table shuffle --device lan --times 1000 --seed 7 --pause 1ms
-  rheo table set --device lan 0 1 0 1 …
+  rheo table set --device lan 0 1 0 1
 
 Shards stay with their lanes: a packet that reaches another lane than before is handed to the owner of its
 shard. The command returns once no packet can be placed by the old entries any more. While packets change

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim cases                                    eleven cases on eight lanes
+  # eleven cases on eight lanes
+  rheo sim cases
   rheo sim cases --cores 16 --policy rsspp,dyssect --json
 
 Flows by Zipf's law, in bursts, with few shards, with an elephant, with a flow whose weight changes every second, with a table that is slow to rewrite: 95 % of

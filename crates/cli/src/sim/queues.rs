@@ -15,10 +15,12 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim queues                                   both figures: 4 and 8 servers, two distributions
+  # both figures: 4 and 8 servers, two distributions
+  rheo sim queues
   rheo sim queues --servers 2 --service deterministic --load 0.5,0.9
   rheo sim queues --json > queues.jsonl
-  rheo sim queues --output queues.html              with charts
+  # with charts
+  rheo sim queues --output queues.html
 
 Packets arrive at random (Poisson) and wait in a queue for each server (k x M/G/1) or in one for all (M/G/k). Times are
 from arrival to departure, in mean service times: the mean of 20 independent runs, and how far the true value is from it

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim rates                                    2 to 20 million packets per second
+  # 2 to 20 million packets per second
+  rheo sim rates
   rheo sim rates --rate 8,16,24
   rheo sim rates --json > rates.jsonl
 

@@ -12,10 +12,13 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim slo --cores 8                            RSS++ beside Dyssect, 2.5 to 22 Gb/s
-  rheo sim slo --cores 8 --phase 10s                phases as long as in the thesis
+  # RSS++ beside Dyssect, 2.5 to 22 Gb/s
+  rheo sim slo --cores 8
+  # phases as long as in the thesis
+  rheo sim slo --cores 8 --phase 10s
   rheo sim slo --cores 8 --priority 60us --policy dyssect --json
-  rheo sim slo --cores 16 --noisy                   lanes pause as on the machine of the costs
+  # lanes pause as on the machine of the costs
+  rheo sim slo --cores 16 --noisy
 
 Use case I of Dyssect: one packet in a thousand is of the priority class, all others are regular. Lanes are 85 % busy in
 the last phase; more or fewer than 8 get more or less load. Latencies are from arrival to departure, in virtual time, and

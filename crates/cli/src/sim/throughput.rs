@@ -14,7 +14,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  rheo sim throughput                               five exponents, four lengths of bursts
+  # five exponents, four lengths of bursts
+  rheo sim throughput
   rheo sim throughput --zipf 1.1 --burst 1,32
   rheo sim throughput --json > throughput.jsonl
 
