@@ -96,6 +96,18 @@ impl<C: Chain> Harness<C> {
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
     /// in each shard.
     ///
+    /// ```
+    /// use rheostat::{Harness, Metrics, Passthrough, Source, StateLayout};
+    ///
+    /// /// What a chain counts of the packets of any source.
+    /// fn metrics_of(source: impl Source + 'static) -> Result<Metrics, Box<dyn std::error::Error>> {
+    ///     Ok(Harness::new(Passthrough, StateLayout::new()).run(source, |_, _| {})?.metrics)
+    /// }
+    /// # let mix = rheostat::MixConfig { packets: Some(100), ..Default::default() };
+    /// # assert_eq!(metrics_of(rheostat::Mix::new(mix)?)?, Metrics::default());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`HarnessError`] when there is no memory for it, or there are no lanes.
     pub fn run(

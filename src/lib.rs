@@ -82,9 +82,9 @@ pub use rheostat_nf::{
     ShardInfo, Shared, Stage, Steady, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
-pub use rheostat_run::Unusual;
+pub use rheostat_run::{Metrics, Unusual};
 pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};
 pub use rheostat_steer::{Fields, PacketSet, Protocols, Side};
-pub use rheostat_traffic::{Mix, MixConfig};
+pub use rheostat_traffic::{Mix, MixConfig, Source};

@@ -97,6 +97,11 @@ pub enum ServerError {
     /// No interface was given.
     #[error("a server needs an interface: call `tap`, `af_packet` or `af_xdp`")]
     NoDevice,
+    /// No address was given.
+    #[error(
+        "a server needs an address of its own: call `address`, such as with \"10.0.0.1/24\".parse()"
+    )]
+    NoAddress,
     /// The interface has no link address.
     #[error("`{0}` is no Ethernet interface")]
     NotEthernet(String),
@@ -244,6 +249,9 @@ impl Server {
     /// [`ServerError`] when something is missing or cannot be opened; interfaces need privileges.
     pub fn start(self) -> Result<RunningServer, ServerError> {
         let attachment = self.device.ok_or(ServerError::NoDevice)?;
+        if self.addresses.is_empty() {
+            return Err(ServerError::NoAddress);
+        }
         let mut rng = StdRng::from_os_rng();
         let draw = || {
             // Only packets from peers arrive, so that keys have them first.
@@ -419,5 +427,21 @@ impl RunningServer {
 impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunningServer").field("control", &self.control).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_an_address_or_an_interface_is_refused_with_the_fix() {
+        let [end, _other] = cable();
+        let server = Server::new(echo::Echo).cable(end).listen(7);
+        let error = server.start().unwrap_err();
+        assert!(matches!(error, ServerError::NoAddress), "{error:?}");
+        assert!(error.to_string().contains("call `address`"), "{error}");
+        let error = Server::new(echo::Echo).listen(7).start().unwrap_err();
+        assert!(matches!(error, ServerError::NoDevice), "{error:?}");
     }
 }
