@@ -148,17 +148,6 @@ counters! {
 }
 
 impl Totals {
-    /// The counters of handshakes that were put under pressure, by their names.
-    pub fn handshakes(&self) -> [(&'static str, u64); 5] {
-        [
-            ("handshake_failed", self.handshake_failed),
-            ("half_open_evicted", self.half_open_evicted),
-            ("syn_cookies_sent", self.syn_cookies_sent),
-            ("syn_cookies_accepted", self.syn_cookies_accepted),
-            ("syn_cookies_refused", self.syn_cookies_refused),
-        ]
-    }
-
     /// The objects of the MIB of TCP that are counters (RFC 4022), by their names.
     pub fn mib(&self) -> [(&'static str, u64); 9] {
         [

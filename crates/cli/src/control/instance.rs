@@ -1,6 +1,6 @@
 //! What a running instance does when it is asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,20 +116,20 @@ impl Instance {
             health: HealthWord::from(health),
         };
         let devices = devices.collect();
-        let counters = self.service.iter().flat_map(|service| {
+        let tcp = self.service.iter().flat_map(|service| {
             let current = ("tcpCurrEstab", service.connections() as u64);
             service.totals().mib().into_iter().chain([current])
         });
-        let handshakes = self.service.iter().flat_map(|service| {
+        let service = self.service.iter().flat_map(|service| {
             let current = ("half_open", service.half_open() as u64);
-            service.totals().handshakes().into_iter().chain([current])
+            // The items of an iterator that borrows the totals.
+            service.totals().named().chain([current]).collect::<Vec<_>>()
         });
-        let by_name = |(name, count): (&str, u64)| (name.to_owned(), count);
         Reply::Status(Box::new(Status {
             summary,
             devices,
-            tcp: counters.map(by_name).collect(),
-            handshakes: handshakes.map(by_name).collect(),
+            tcp: by_name(tcp),
+            service: by_name(service),
             backends: backends.map(state).collect(),
         }))
     }
@@ -237,4 +237,9 @@ impl Instance {
         }
         Ok(())
     }
+}
+
+/// Counters by their names.
+fn by_name<'a>(counters: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
+    counters.map(|(name, count)| (name.to_owned(), count)).collect()
 }

@@ -92,10 +92,10 @@ pub struct Status {
     /// The counters of a service over TCP by their names in RFC 4022, and `tcpCurrEstab`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tcp: BTreeMap<String, u64>,
-    /// Of a service over TCP: the handshakes that clients have not completed (`half_open`), and the counters of those that gave their
-    /// place to others and of SYN cookies.
+    /// The other counters of such a service, by the names that its summary has, and the handshakes that clients have not completed
+    /// (`half_open`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub handshakes: BTreeMap<String, u64>,
+    pub service: BTreeMap<String, u64>,
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
@@ -145,8 +145,8 @@ impl fmt::Display for Status {
         for (name, count) in self.tcp.iter().filter(|(_, count)| **count > 0) {
             write!(f, "\ntcp       {name} {count}")?;
         }
-        for (name, count) in self.handshakes.iter().filter(|(_, count)| **count > 0) {
-            write!(f, "\nhandshake {name} {count}")?;
+        for (name, count) in self.service.iter().filter(|(_, count)| **count > 0) {
+            write!(f, "\nservice   {name} {count}")?;
         }
         for BackendState { service, backend, health } in &self.backends {
             write!(f, "\nbackend   {service} {backend} {health}")?;
