@@ -24,7 +24,7 @@ macro_rules! counters {
             }
 
             /// Each counter by its name.
-            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
         }

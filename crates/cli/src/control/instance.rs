@@ -122,8 +122,7 @@ impl Instance {
         });
         let service = self.service.iter().flat_map(|service| {
             let current = ("half_open", service.half_open() as u64);
-            // The items of an iterator that borrows the totals.
-            service.totals().named().chain([current]).collect::<Vec<_>>()
+            service.totals().named().chain([current])
         });
         Reply::Status(Box::new(Status {
             summary,
