@@ -13,12 +13,12 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat::tcp::resp::Resp;
+use rheostat::tcp::resp::{Resp, RespConfig};
 use rheostat::tcp::{Clock, Server, with_client};
 
 /// Keys and values of 64 MiB at most, which both lanes share.
 fn store() -> Server {
-    Server::new(Resp::new(64 << 20, Arc::new(Clock::new()))).listen(6379).lanes(2)
+    Server::new(Resp::new(RespConfig::new(64 << 20), Arc::new(Clock::new()))).listen(6379).lanes(2)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

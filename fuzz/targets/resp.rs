@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use requests::requests;
 use rheostat_base::VirtualClock;
-use rheostat_serve::resp::Resp;
+use rheostat_serve::resp::{Resp, RespConfig};
 use rheostat_serve::{Ended, rehearse};
 
 /// The end of the value that starts at `at`.
@@ -36,7 +36,7 @@ fn value(said: &[u8], at: usize) -> usize {
 
 fuzz_target!(|input: (Vec<u16>, &[u8])| {
     let (places, bytes) = input;
-    let app = || Resp::new(1 << 16, Arc::new(VirtualClock::default()));
+    let app = || Resp::new(RespConfig::new(1 << 16), Arc::new(VirtualClock::default()));
     let note = |seen: &mut Vec<String>, request| seen.push(format!("{request:?}"));
     let whole = requests(&app(), bytes, &[], note);
     assert_eq!(requests(&app(), bytes, &places, note), whole);

@@ -314,10 +314,10 @@ fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
             setting: Some("[serve] cache_memory"),
         });
     }
-    if let ServiceConfig::Resp { memory } = &serve.service {
+    if let ServiceConfig::Resp(resp) = &serve.service {
         parts.push(Part {
             what: "keys and values",
-            bytes: *memory,
+            bytes: resp.memory as u64,
             from: "all that the store may hold".to_owned(),
             setting: Some("[serve] memory"),
         });

@@ -138,6 +138,10 @@ struct RespArgs {
     /// Bytes for keys and values at most, such as 1GiB.
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     memory: String,
+    /// Bytes of a value at most, 1KiB to 512MiB; 64MiB otherwise. A value that arrives takes memory of its connection, so it is
+    /// not more than --shard-memory.
+    #[arg(long, value_name = "SIZE")]
+    longest_value: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -311,10 +315,7 @@ pub(crate) fn serve(
             run.work = Some(report);
             run.requests(work)
         }
-        ServiceConfig::Resp { memory } => {
-            let bytes = usize::try_from(*memory).unwrap_or(usize::MAX);
-            run.requests(Resp::new(bytes, Arc::new(Clock::new())))
-        }
+        ServiceConfig::Resp(resp) => run.requests(Resp::new(*resp, Arc::new(Clock::new()))),
         ServiceConfig::Http(http) => run.requests(serve_files(http)?),
         ServiceConfig::Relay { to, .. } => {
             let (targets, outgoing) = (targets(to)?, serve.outgoing());

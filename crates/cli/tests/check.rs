@@ -73,7 +73,7 @@ fn check_service(root: &str, flags: &[&str]) -> (Option<i32>, String, String) {
 fn a_service_is_described_with_its_memory() {
     let (status, text, error) = check_service("/", &[]);
     assert_eq!(status, Some(0), "{error}");
-    let service = "service   http, files of /, ports 80, 8080; inline-dfcfs; 100000 connections, 64.0 MiB of data; cubic, idle for \
+    let service = "service   http, files of /, heads within 30s, cached for 1s in 16.0 MiB a worker, ports 80, 8080; inline-dfcfs; 100000 connections, 64.0 MiB of data; cubic, idle for \
                    5min, drained for 5s";
     assert!(text.contains(service), "{text}");
     assert!(text.contains("state     connections in 128 shards"), "{text}");
@@ -81,6 +81,7 @@ fn a_service_is_described_with_its_memory() {
         text.contains("64.0 MiB  data of connections: of 100000 connections at most"),
         "{text}"
     );
+    assert!(text.contains("MiB  cached files: "), "{text}");
     assert!(text.contains("packets are placed by"), "{text}");
 }
 

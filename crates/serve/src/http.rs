@@ -414,6 +414,12 @@ fn status_of_upload(error: &UploadError) -> Status {
     match error {
         UploadError::Busy => Status::UNAVAILABLE,
         UploadError::Condition => Status::FAILED,
+        // A part of the path is missing (RFC 9110, section 9.3.4).
+        UploadError::Io(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Status::CONFLICT
+        }
         UploadError::Io(error) => status_of(error),
     }
 }

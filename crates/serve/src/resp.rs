@@ -1,10 +1,12 @@
-//! A store of keys and values that speaks the protocol of Redis (RESP2): `GET`, `SET` with `EX`, `PX`, `NX` and `XX`, `DEL`,
-//! `EXISTS`, `INCR`, `INCRBY`, `DECR`, `DECRBY`, `MGET`, `MSET`, `EXPIRE`, `PEXPIRE`, `TTL`, `PTTL`, `DBSIZE`, `PING`, `ECHO`, `QUIT`.
+//! A store of keys and values that speaks the protocol of Redis (RESP2 and RESP3). The commands are those of [`catalogue`].
 //!
 //! All lanes share the store, which is locked by stripes of keys.
 
+mod catalogue;
+mod clients;
 mod command;
 mod execution;
+mod introspection;
 mod reply;
 mod store;
 mod value;
@@ -12,28 +14,58 @@ mod value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rheostat_base::{ClockSource, LaneId};
+use rheostat_base::{ClockSource, LaneId, Time};
 
+use self::clients::{Clients, Registration};
 pub use self::command::Command;
 use self::command::{ParseError, Progress};
 pub use self::reply::RespReply;
 use self::store::Store;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
+/// Bounds of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RespConfig {
+    /// Bytes for keys and values at most; a command that needs more is refused.
+    pub memory: usize,
+    /// Bytes of a value, and of any other word of a command, at most. A command has up to 1 MiB beside, so
+    /// [`ServeConfig::longest_request`](crate::ServeConfig::longest_request) should be at least [`RespConfig::longest_command`].
+    pub longest_value: usize,
+}
+
+impl RespConfig {
+    /// A store of so many bytes, with values of up to 64 MiB.
+    pub fn new(memory: usize) -> RespConfig {
+        RespConfig { memory, longest_value: 64 << 20 }
+    }
+
+    /// Bytes of a command at most.
+    pub fn longest_command(&self) -> usize {
+        self.longest_value.saturating_add(command::BESIDE)
+    }
+}
+
 /// Serves a store.
 pub struct Resp {
     store: Store,
+    clients: Arc<Clients>,
+    config: RespConfig,
     clock: Arc<dyn ClockSource>,
+    started: Time,
 }
 
-/// What is known of a connection: how much of an unfinished command has been looked at.
-#[derive(Debug, Default)]
-pub struct RespConn(Progress);
+/// What is known of a connection: how much of an unfinished command has been looked at, and the client.
+#[derive(Debug)]
+pub struct RespConn {
+    progress: Progress,
+    registration: Registration,
+}
 
 impl Resp {
-    /// An empty store that takes at most so many bytes for keys and values. Times to live go by `clock`.
-    pub fn new(bytes: usize, clock: Arc<dyn ClockSource>) -> Resp {
-        Resp { store: Store::new(bytes), clock }
+    /// An empty store. Times to live go by `clock`.
+    pub fn new(config: RespConfig, clock: Arc<dyn ClockSource>) -> Resp {
+        let (store, clients) = (Store::new(config.memory), Arc::new(Clients::new()));
+        Resp { store, clients, config, started: clock.now(), clock }
     }
 }
 
@@ -47,13 +79,18 @@ impl Application for Resp {
 
     fn worker(&self, _: LaneId) {}
 
-    fn accept(&self, _: SocketAddr) -> RespConn {
-        RespConn::default()
+    fn accept(&self, peer: SocketAddr) -> RespConn {
+        let registration = self.clients.register(peer, self.clock.now());
+        RespConn { progress: Progress::default(), registration }
     }
 
     fn parse(&self, conn: &mut RespConn, bytes: &[u8]) -> Parsed<Command, RespReply> {
-        match Command::parse(bytes, &mut conn.0) {
-            Ok((request, len)) => Parsed::Request { request, len, class: 0 },
+        match command::parse(bytes, &mut conn.progress, self.config.longest_value) {
+            Ok((words, len)) => {
+                let client = &conn.registration.client;
+                let request = Command::new(words, client.protocol(), client);
+                Parsed::Request { request, len, class: 0 }
+            }
             Err(ParseError::Partial(needed)) => Parsed::Need(needed),
             Err(ParseError::Wrong(what)) => {
                 let mut reply = RespReply::from(format!("-ERR Protocol error: {what}\r\n"));
@@ -65,8 +102,8 @@ impl Application for Resp {
 
     fn handle(&self, (): &mut (), request: Command) -> Handled<Command, RespReply> {
         let mut reply = RespReply::default();
-        execution::execute(&request, &self.store, self.clock.now(), &mut reply);
         reply.ends = request.is(b"QUIT");
+        execution::execute(request, self, self.clock.now(), &mut reply);
         Handled::Done(reply)
     }
 

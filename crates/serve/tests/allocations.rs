@@ -15,7 +15,7 @@ use rheostat_base::{LaneId, ShardId, Time, VirtualClock};
 use rheostat_io::TxQueue;
 use rheostat_packet::{Burst, PoolCache};
 use rheostat_run::{AnyPoolClient, Batch, LaneNotifier, Output, Service, ShardSet};
-use rheostat_serve::resp::Resp;
+use rheostat_serve::resp::{Resp, RespConfig};
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use rheostat_state::Shard;
 use rig::{Around, Client, Members, Plan, QUEUEING, Rig};
@@ -269,7 +269,7 @@ fn neither_requests_nor_connections_that_come_and_go_allocate() {
 /// 10 MB of values are requested at once, and sent by way of buffers that do not grow with them.
 fn stored_values_are_sent_without_a_copy_of_the_whole() {
     const VALUE: usize = 500_000;
-    let store = Resp::new(64 << 20, Arc::new(VirtualClock::new()));
+    let store = Resp::new(RespConfig::new(64 << 20), Arc::new(VirtualClock::new()));
     let mut rig = Rig::new(store, Plan { around: COUNTED, ..Plan::default() });
     let mut client = [rig.connect(1_000)];
     client[0].outgoing = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${VALUE}\r\n").into_bytes();

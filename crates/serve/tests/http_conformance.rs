@@ -337,6 +337,10 @@ fn uploads_are_bounded() {
     let request = put("Transfer-Encoding: chunked\r\n") + chunks;
     let (text, client) = talk(&mut rig, 1_002, request.as_bytes());
     assert!(status(&text) == 413 && client.peer_finished, "{text}");
+    // Also when a chunk announces it.
+    let request = put("Transfer-Encoding: chunked\r\n") + "ffffffffffffffff\r\n";
+    let (text, client) = talk(&mut rig, 1_004, request.as_bytes());
+    assert!(status(&text) == 413 && client.peer_finished, "{text}");
     // A byte now and then keeps none alive.
     let request = put("Content-Length: 10\r\n") + "0";
     let (text, client) = talk(&mut rig, 1_003, request.as_bytes());
@@ -428,8 +432,8 @@ fn a_name_that_no_file_can_have_is_refused_before_the_body_comes() {
     for (path, expected) in [
         ("/sub/", 403),
         ("/", 403),
-        ("/a.txt/x", 404),
-        ("/none/x", 404),
+        ("/a.txt/x", 409),
+        ("/none/x", 409),
         (&long, 414),
         ("/sub/..", 403),
     ] {

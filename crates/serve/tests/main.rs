@@ -17,6 +17,7 @@ mod paths;
 mod relaying;
 mod replies;
 mod resp;
+mod resp_clients;
 mod rig;
 mod shared_dispatchers;
 mod sharing;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DropReason, LaneId, VirtualClock};
-use rheostat_serve::resp::Resp;
+use rheostat_serve::resp::{Resp, RespConfig};
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer, ServeConfig};
 use rheostat_tcp::{CloseReason, State};
 
@@ -19,7 +19,8 @@ const HELD: usize = 8 << 10;
 
 /// A store with one value, under the key `k`.
 fn store(plan: Plan) -> (Rig, Vec<u8>) {
-    let mut rig = Rig::new(Resp::new(64 << 20, Arc::new(VirtualClock::new())), plan);
+    let mut rig =
+        Rig::new(Resp::new(RespConfig::new(64 << 20), Arc::new(VirtualClock::new())), plan);
     let value: Vec<u8> = (0..VALUE as u32).map(|at| (at.wrapping_mul(97) >> 5) as u8).collect();
     let mut client = [rig.connect(999)];
     client[0].outgoing = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${VALUE}\r\n").into_bytes();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{Time, VirtualClock};
-use rheostat_serve::resp::Resp;
+use rheostat_serve::resp::{Resp, RespConfig};
 
 use crate::rig::{Plan, Rig};
 
@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A store, and the time it goes by.
 fn rig(bytes: usize) -> (Rig, Arc<VirtualClock>) {
     let clock = Arc::new(VirtualClock::new());
-    (Rig::new(Resp::new(bytes, clock.clone()), Plan::default()), clock)
+    (Rig::new(Resp::new(RespConfig::new(bytes), clock.clone()), Plan::default()), clock)
 }
 
 /// What comes back for these lines, all sent at once.

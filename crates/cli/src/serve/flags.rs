@@ -87,7 +87,10 @@ fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
             text += &http(args);
             Ok(())
         }
-        ServiceArgs::Resp(RespArgs { memory, .. }) => {
+        ServiceArgs::Resp(RespArgs { memory, longest_value, .. }) => {
+            if let Some(longest) = longest_value {
+                let _ = writeln!(text, "longest_value = {}", quote(longest));
+            }
             writeln!(text, "service = \"resp\"\nmemory = {}", quote(memory))
         }
         ServiceArgs::Echo(_) => writeln!(text, "service = \"echo\""),
@@ -242,6 +245,12 @@ mod tests {
         assert!(refused("--cache-memory much").contains("cache_memory"));
         assert!(refused("--longest-upload 1GiB").contains("--writable"));
         assert!(refused("--writable --longest-upload 0").contains("longest_upload"));
+        let resp = |flags: &str| read(&format!("resp {flags} {address}"));
+        assert!(resp("--longest-value 1GiB").unwrap_err().contains("longest_value"));
+        let long = resp("--longest-value 512MiB").unwrap_err();
+        assert!(long.contains("longest_value") && long.contains("shard_memory"), "{long}");
+        let served = resp("--longest-value 5MiB").unwrap().serve.unwrap();
+        assert_eq!(served.limits.longest_request, 6 << 20);
         let served =
             http("--writable --dotfiles --longest-upload 5MiB --header-timeout 3s").unwrap();
         let served = served.serve.unwrap();

@@ -138,6 +138,10 @@ fn source_ports(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
 
 /// A bound that another one never lets be reached.
 fn memory(serve: &ServeConfig, findings: &mut Findings) {
+    let longest_value = match &serve.service {
+        ServiceConfig::Resp(resp) => resp.longest_value,
+        _ => 0,
+    };
     let smaller = [
         (
             "serve.shard_memory",
@@ -152,6 +156,7 @@ fn memory(serve: &ServeConfig, findings: &mut Findings) {
             "serve.shard_memory",
             serve.limits.shard_memory,
         ),
+        ("serve.longest_value", longest_value, "serve.shard_memory", serve.limits.shard_memory),
         ("serve.send_buffer", serve.send_buffer, "serve.shard_memory", serve.limits.shard_memory),
         (
             "serve.receive_buffer",

@@ -11,6 +11,7 @@ use rheostat_base::Placement;
 use rheostat_base::choice::Outstanding;
 use rheostat_packet::BURST;
 use rheostat_run::Sharing;
+use rheostat_serve::resp::RespConfig;
 use rheostat_serve::work::WorkConfig;
 use rheostat_serve::{
     AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits, SynCookieMode,
@@ -28,6 +29,8 @@ use crate::reader::{Table, Value};
 
 /// Bytes for keys and values of a store, unless others are given.
 const MEMORY: u64 = 256 << 20;
+/// The longest value of a store: up to that of Redis.
+const VALUES: RangeInclusive<u64> = 1 << 10..=512 << 20;
 /// Ports at most.
 const PORTS: usize = 64;
 /// Data of a connection, a shard or all of them: from a segment to more than any machine has.
@@ -80,10 +83,7 @@ pub enum ServiceConfig {
     /// Files of a directory over HTTP/1.1.
     Http(HttpServiceConfig),
     /// A store of keys and values that speaks Redis's protocol.
-    Resp {
-        /// Bytes for keys and values at most.
-        memory: u64,
-    },
+    Resp(RespConfig),
     /// What a client sends comes back.
     Echo,
     /// Each connection is joined to one to another host.
@@ -215,14 +215,19 @@ impl ServeConfig {
             Some(name) => read_service(name, table, findings),
             None => {
                 // Which of them have a meaning is not known.
-                table.ignore(&["memory", "to", "source_ports"]);
+                table.ignore(&["memory", "longest_value", "to", "source_ports"]);
                 table.ignore(&http::KEYS);
                 table.ignore(&WORK_KEYS);
                 None
             }
         };
+        let service = service?;
+        let mut limits = limits;
+        if let ServiceConfig::Resp(resp) = &service {
+            limits.longest_request = limits.longest_request.max(resp.longest_command());
+        }
         Some(ServeConfig {
-            service: service?,
+            service,
             scheduler: scheduler.unwrap_or_default(),
             outstanding: outstanding.unwrap_or(Outstanding::ONE),
             burst: burst.map_or(1, |burst| burst as usize),
@@ -275,7 +280,7 @@ fn read_service(
 ) -> Option<ServiceConfig> {
     let all: [(ServiceName, &str, &[&'static str]); 4] = [
         (ServiceName::Http, "service = \"http\"", &http::KEYS),
-        (ServiceName::Resp, "service = \"resp\"", &["memory"]),
+        (ServiceName::Resp, "service = \"resp\"", &["memory", "longest_value"]),
         (ServiceName::Relay, "service = \"relay\"", &["to", "source_ports"]),
         (ServiceName::Work, "service = \"work\"", &WORK_KEYS),
     ];
@@ -285,8 +290,11 @@ fn read_service(
     Some(match name {
         ServiceName::Http => ServiceConfig::Http(HttpServiceConfig::read(table, findings)?),
         ServiceName::Resp => {
-            let memory = table.read("memory", findings, size(SIZES));
-            ServiceConfig::Resp { memory: memory.unwrap_or(MEMORY) }
+            let memory = table.read("memory", findings, size(SIZES)).unwrap_or(MEMORY);
+            let longest = table.read("longest_value", findings, size(VALUES));
+            let usual = RespConfig::new(usize::try_from(memory).unwrap_or(usize::MAX));
+            let longest_value = longest.map_or(usual.longest_value, |bytes| bytes as usize);
+            ServiceConfig::Resp(RespConfig { longest_value, ..usual })
         }
         ServiceName::Echo => ServiceConfig::Echo,
         ServiceName::Relay => {
@@ -385,7 +393,10 @@ impl fmt::Display for ServeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.service {
             ServiceConfig::Http(http) => http.fmt(f)?,
-            ServiceConfig::Resp { memory } => write!(f, "resp, {} at most", Bytes(*memory))?,
+            ServiceConfig::Resp(RespConfig { memory, longest_value }) => {
+                let [memory, longest] = [memory, longest_value].map(|bytes| Bytes(*bytes as u64));
+                write!(f, "resp, {memory} at most, values of {longest} at most")?;
+            }
             ServiceConfig::Echo => f.write_str("echo")?,
             ServiceConfig::Relay { to, .. } => write!(f, "relay to {to}")?,
             ServiceConfig::Work(WorkConfig { kind, times, .. }) if !kind.reads_memory() => {

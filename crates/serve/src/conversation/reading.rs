@@ -74,6 +74,7 @@ impl<A: Application> Conversations<A> {
             *taken = 0;
         }
         let start = input.len();
+        grow(input, start + wanted, *needed);
         input.resize(start + wanted, 0);
         let read = tcp.read(&mut input[start..]).unwrap_or(0);
         input.truncate(start + read);
@@ -138,5 +139,44 @@ impl<A: Application> Conversations<A> {
         self.reads_here = true;
         self.input.clear();
         self.input.shrink_to(2 * PIECE);
+    }
+}
+
+/// Makes room for `len` bytes of a request that takes at least `needed`: by doubling, but not far beyond the request. So a byte is
+/// moved a few times at most, and memory is taken as bytes come, not as a peer announces them.
+fn grow(input: &mut Vec<u8>, len: usize, needed: usize) {
+    if len > input.capacity() {
+        let most = if needed > len { needed.max(len + len / 8) } else { usize::MAX };
+        let capacity = (2 * input.capacity()).min(most).max(len);
+        input.reserve_exact(capacity - input.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Grows to `total` bytes, `step` at a time, and returns the bytes that were moved. `needed` is what is known at each length.
+    fn moved(total: usize, step: usize, needed: impl Fn(usize) -> usize) -> usize {
+        let (mut input, mut moved) = (Vec::new(), 0);
+        while input.len() < total {
+            let (before, capacity) = (input.len(), input.capacity());
+            let len = (before + step).min(total);
+            grow(&mut input, len, needed(before));
+            input.resize(len, 0);
+            assert!(input.capacity() <= 2 * len, "{len}");
+            moved += if input.capacity() == capacity { 0 } else { before };
+        }
+        assert!(needed(0) < total || input.capacity() == total, "{}", input.capacity());
+        moved
+    }
+
+    #[test]
+    fn a_long_request_takes_memory_as_it_comes_and_its_bytes_move_seldom() {
+        const TOTAL: usize = 10 << 20;
+        assert!(moved(TOTAL, 1_448, |_| TOTAL) < 2 * TOTAL);
+        // Only the next word is known, or nothing.
+        assert!(moved(TOTAL, 1_448, |have| have + 3_000) < 9 * TOTAL);
+        assert!(moved(TOTAL, 1_448, |have| have + 1) < 2 * TOTAL);
     }
 }

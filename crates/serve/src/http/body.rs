@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::chunked::{BadChunk, Decoder};
+use super::chunked::{ChunkError, Decoder};
 use super::head::BodyLength;
 use super::upload::Upload;
 
@@ -56,9 +56,12 @@ pub(super) enum BodyError {
     TooSlow,
 }
 
-impl From<BadChunk> for BodyError {
-    fn from(_: BadChunk) -> BodyError {
-        BodyError::BadChunk
+impl From<ChunkError> for BodyError {
+    fn from(error: ChunkError) -> BodyError {
+        match error {
+            ChunkError::Bad => BodyError::BadChunk,
+            ChunkError::TooLong => BodyError::TooLong,
+        }
     }
 }
 
@@ -118,14 +121,11 @@ impl Body {
                 (len, *left == 0)
             }
             Framing::Chunked(decoder) => {
-                let len = decoder.decode(bytes, PIECE, take)?;
+                let len = decoder.decode(bytes, PIECE, self.longest - self.received, take)?;
                 (len, decoder.is_done())
             }
         };
         self.received += count;
-        if self.received > self.longest {
-            return Err(BodyError::TooLong);
-        }
         let (upload, closes) = (self.upload.clone(), self.closes);
         Ok((BodyPiece { upload, bytes: data, is_last, closes }, len))
     }

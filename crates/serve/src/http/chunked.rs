@@ -43,9 +43,14 @@ enum State {
     Done,
 }
 
-/// Something else than a chunk, or a line beyond its bound.
+/// Why a body in chunks is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BadChunk;
+pub(super) enum ChunkError {
+    /// Something else than a chunk, or a line beyond its bound.
+    Bad,
+    /// A chunk announces more bytes than there may be.
+    TooLong,
+}
 
 impl Decoder {
     pub(super) fn new() -> Decoder {
@@ -58,13 +63,14 @@ impl Decoder {
     }
 
     /// Reads from `bytes` and shows up to `most` bytes of data; returns how many bytes it has read. Fails only if the first of them
-    /// is wrong: before a later one it stops.
+    /// is wrong: before a later one it stops. There may be `permitted` bytes of data, of which a chunk may announce no more.
     pub(super) fn decode(
         &mut self,
         bytes: &[u8],
         most: usize,
+        permitted: u64,
         mut show: impl FnMut(&[u8]),
-    ) -> Result<usize, BadChunk> {
+    ) -> Result<usize, ChunkError> {
         let (mut at, mut shown) = (0, 0);
         while at < bytes.len() && self.0 != State::Done {
             if let State::Data { left } = self.0 {
@@ -81,10 +87,16 @@ impl Decoder {
                 };
                 continue;
             }
-            match self.0.after(bytes[at]) {
+            let next = match (self.0, self.0.after(bytes[at])) {
+                (State::SizeEnd { size }, Ok(_)) if size > permitted - shown as u64 => {
+                    Err(ChunkError::TooLong)
+                }
+                (_, next) => next,
+            };
+            match next {
                 Ok(state) => self.0 = state,
-                Err(BadChunk) if at == 0 => return Err(BadChunk),
-                Err(BadChunk) => break,
+                Err(error) if at == 0 => return Err(error),
+                Err(_) => break,
             }
             at += 1;
         }
@@ -94,14 +106,14 @@ impl Decoder {
 
 impl State {
     /// The state behind a byte that is no data.
-    fn after(self, byte: u8) -> Result<State, BadChunk> {
+    fn after(self, byte: u8) -> Result<State, ChunkError> {
         Ok(match (self, byte) {
             (State::Size { digits: 1.., size }, b'\r') => State::SizeEnd { size },
             (State::Size { digits: 1.., size }, b';' | b' ' | b'\t') => {
                 State::Extension { size, len: 1 }
             }
             (State::Size { digits, size }, byte) if digits < DIGITS => {
-                let digit = char::from(byte).to_digit(16).ok_or(BadChunk)?;
+                let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Bad)?;
                 State::Size { digits: digits + 1, size: size << 4 | u64::from(digit) }
             }
             (State::Extension { size, .. }, b'\r') => State::SizeEnd { size },
@@ -129,7 +141,7 @@ impl State {
             {
                 State::Trailers { total: total + 1, line: line + 1, has_cr: false }
             }
-            _ => return Err(BadChunk),
+            _ => return Err(ChunkError::Bad),
         })
     }
 }
@@ -141,11 +153,20 @@ mod tests {
     use super::*;
 
     /// The data of a body that arrives in pieces of `len` bytes, and how many bytes it took; an error where it is wrong.
-    fn decode(text: &[u8], len: usize) -> Result<(Vec<u8>, usize, bool), BadChunk> {
+    fn decode(text: &[u8], len: usize) -> Result<(Vec<u8>, usize, bool), ChunkError> {
+        decode_within(u64::MAX, text, len)
+    }
+
+    fn decode_within(
+        permitted: u64,
+        text: &[u8],
+        len: usize,
+    ) -> Result<(Vec<u8>, usize, bool), ChunkError> {
         let (mut decoder, mut data, mut at) = (Decoder::new(), Vec::new(), 0);
         while at < text.len() && !decoder.is_done() {
             let piece = &text[at..text.len().min(at + len)];
-            at += decoder.decode(piece, 7, |bytes| data.extend_from_slice(bytes))?;
+            let left = permitted - data.len() as u64;
+            at += decoder.decode(piece, 7, left, |bytes| data.extend_from_slice(bytes))?;
         }
         Ok((data, at, decoder.is_done()))
     }
@@ -186,11 +207,21 @@ mod tests {
             &trailers(TRAILERS as usize),
         ] {
             for len in 1..=text.len() {
-                assert_eq!(decode(text.as_bytes(), len), Err(BadChunk), "{text:?} by {len}");
+                assert_eq!(decode(text.as_bytes(), len), Err(ChunkError::Bad), "{text:?} by {len}");
             }
         }
         assert!(decode(long(200).as_bytes(), 9).is_ok_and(|(.., is_done)| is_done));
         assert!(decode(b"FFFFFFFFFFFFFFFF\r\nab", 9).is_ok_and(|(.., is_done)| !is_done));
+    }
+
+    #[test]
+    fn a_chunk_is_refused_when_it_announces_too_much() {
+        let text = b"3\r\nabc\r\n4\r\n";
+        for len in 1..=text.len() {
+            assert_eq!(decode_within(6, text, len), Err(ChunkError::TooLong), "by {len}");
+            assert_eq!(decode_within(7, text, len), Ok((b"abc".to_vec(), text.len(), false)));
+        }
+        assert_eq!(decode_within(1 << 40, b"FFFFFFFFFFFFFFFF\r\n", 9), Err(ChunkError::TooLong));
     }
 
     proptest! {

@@ -1,15 +1,25 @@
 //! Commands on the wire: arrays of strings, or a line of words.
 
+use std::sync::Arc;
+
+use super::clients::{Client, Protocol};
+
 /// Words of a command at most.
 const WORDS: usize = 4_096;
-/// The longest word.
-const LONGEST: usize = 512 << 10;
+/// Bytes of a command beside its longest value.
+pub(super) const BESIDE: usize = 1 << 20;
 /// The longest line.
 const LINE: usize = 4 << 10;
 
 /// A command: its name and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command(Vec<Vec<u8>>);
+#[derive(Debug)]
+pub struct Command {
+    words: Vec<Vec<u8>>,
+    /// How the reply is written.
+    pub(super) protocol: Protocol,
+    /// The client, if the command is about it.
+    pub(super) client: Option<Arc<Client>>,
+}
 
 /// Why there is no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,44 +41,67 @@ pub(super) struct Progress {
 }
 
 impl Command {
-    /// Reads a command, and returns how many bytes it takes. `progress` is that of an earlier call with fewer bytes of the same
-    /// command, or none.
-    pub(super) fn parse(
-        bytes: &[u8],
-        progress: &mut Progress,
-    ) -> Result<(Command, usize), ParseError> {
-        let mut words = Vec::new();
-        let is_fresh = *progress == Progress::default();
-        let note = |word: &[u8]| {
-            if is_fresh {
-                words.push(word.to_vec())
-            }
-        };
-        let end = progress.go_on(bytes, note)?;
-        *progress = Progress::default();
-        if !is_fresh {
-            // Once more, now that it is whole.
-            let end = Progress::default().go_on(bytes, |word| words.push(word.to_vec()));
-            debug_assert!(end.is_ok(), "{end:?}");
-        }
-        Ok((Command(words), end))
+    /// A command that `client` sent.
+    pub(super) fn new(words: Vec<Vec<u8>>, protocol: Protocol, client: &Arc<Client>) -> Command {
+        let is = |name: &&[u8]| words.first().is_some_and(|word| word.eq_ignore_ascii_case(name));
+        let is_about_it = [&b"HELLO"[..], b"CLIENT", b"RESET"].iter().any(is);
+        Command { client: is_about_it.then(|| client.clone()), words, protocol }
     }
 
     /// Whether this is its name, which is given in capitals.
     pub(super) fn is(&self, name: &[u8]) -> bool {
-        self.0.first().is_some_and(|first| first.eq_ignore_ascii_case(name))
+        self.words.first().is_some_and(|first| first.eq_ignore_ascii_case(name))
     }
 
     /// Its name in capitals, and its arguments; none for an empty line.
-    pub(super) fn split(&self) -> Option<(Vec<u8>, &[Vec<u8>])> {
-        let (name, arguments) = self.0.split_first()?;
-        Some((name.to_ascii_uppercase(), arguments))
+    pub(super) fn split(self) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+        let mut arguments = self.words;
+        if arguments.is_empty() {
+            return None;
+        }
+        let mut name = arguments.remove(0);
+        name.make_ascii_uppercase();
+        Some((name, arguments))
     }
+}
+
+/// Reads the words of a command, of up to `longest` bytes each, and returns how many bytes it takes. `progress` is that of an earlier
+/// call with fewer bytes of the same command, or none. Each word is copied once, when all of it is there.
+pub(super) fn parse(
+    bytes: &[u8],
+    progress: &mut Progress,
+    longest: usize,
+) -> Result<(Vec<Vec<u8>>, usize), ParseError> {
+    let mut words = Vec::new();
+    let is_fresh = *progress == Progress::default();
+    let note = |word: &[u8]| {
+        if is_fresh {
+            words.push(word.to_vec())
+        }
+    };
+    let end = match progress.go_on(bytes, longest, note) {
+        Err(ParseError::Partial(needed)) if needed.max(bytes.len() + 1) > longest + BESIDE => {
+            return Err(ParseError::Wrong("too long command"));
+        }
+        end => end?,
+    };
+    *progress = Progress::default();
+    if !is_fresh {
+        // Once more, now that it is whole.
+        let end = Progress::default().go_on(bytes, longest, |word| words.push(word.to_vec()));
+        debug_assert!(end.is_ok(), "{end:?}");
+    }
+    Ok((words, end))
 }
 
 impl Progress {
     /// Looks at a command up to its end, which is returned, and shows the words that were not looked at before.
-    fn go_on(&mut self, bytes: &[u8], mut note: impl FnMut(&[u8])) -> Result<usize, ParseError> {
+    fn go_on(
+        &mut self,
+        bytes: &[u8],
+        longest: usize,
+        mut note: impl FnMut(&[u8]),
+    ) -> Result<usize, ParseError> {
         if bytes.first() != Some(&b'*') {
             let line = self.line(bytes)?;
             let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -93,7 +126,7 @@ impl Progress {
                 Some(b'$') => {}
                 Some(_) => return Err(ParseError::Wrong("expected '$'")),
             }
-            let len = usize::try_from(self.number(bytes)?).ok().filter(|len| *len <= LONGEST);
+            let len = usize::try_from(self.number(bytes)?).ok().filter(|len| *len <= longest);
             let len = len.ok_or(ParseError::Wrong("invalid bulk length"))?;
             let end = self.at + len + 2;
             let Some(word) = bytes.get(self.at..end) else {
@@ -140,14 +173,16 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn parse(bytes: &[u8]) -> Result<(Command, usize), ParseError> {
-        Command::parse(bytes, &mut Progress::default())
+    const LONGEST: usize = 512 << 10;
+
+    fn parse(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, usize), ParseError> {
+        super::parse(bytes, &mut Progress::default(), LONGEST)
     }
 
     #[test]
     fn commands_are_read_in_both_forms() {
         let command =
-            |words: &[&str]| Command(words.iter().map(|w| w.as_bytes().to_vec()).collect());
+            |words: &[&str]| words.iter().map(|w| w.as_bytes().to_vec()).collect::<Vec<_>>();
         let text = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n*1";
         assert_eq!(parse(text), Ok((command(&["GET", "a\r\nb"]), 23)));
         assert_eq!(parse(b"get  a\r\nx"), Ok((command(&["get", "a"]), 8)));
@@ -188,7 +223,7 @@ mod tests {
         let (mut progress, mut shown) = (Progress::default(), 0);
         for len in 1..text.len() {
             let before = progress.at + progress.searched;
-            let outcome = progress.go_on(&text[..len], |_| shown += 1);
+            let outcome = progress.go_on(&text[..len], LONGEST, |_| shown += 1);
             assert!(matches!(outcome, Err(ParseError::Partial(_))), "{len}: {outcome:?}");
             let after = progress.at + progress.searched;
             // A word is looked at once its length is there, from the line with the length on.
@@ -197,9 +232,9 @@ mod tests {
         assert_eq!(shown, 999, "each word once");
         let mut progress = Progress::default();
         for len in (1..text.len()).step_by(7) {
-            assert!(Command::parse(&text[..len], &mut progress).is_err());
+            assert!(super::parse(&text[..len], &mut progress, LONGEST).is_err());
         }
-        assert_eq!(Command::parse(&text, &mut progress), parse(&text));
+        assert_eq!(super::parse(&text, &mut progress, LONGEST), parse(&text));
         assert_eq!(progress, Progress::default(), "for the next command");
     }
 }

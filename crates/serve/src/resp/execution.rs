@@ -4,16 +4,23 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
+use super::clients::Client;
 use super::command::Command;
 use super::reply::RespReply;
 use super::store::{Condition, Full, Store};
+use super::{Resp, catalogue, introspection};
 
 /// Why a command is refused.
-enum Refusal {
+pub(super) enum Refusal {
     Arguments,
     Syntax,
     NoInteger,
     Full,
+    TooLong,
+    /// There is no subcommand of this name.
+    Subcommand(Vec<u8>),
+    /// The whole line of the reply.
+    Other(String),
 }
 
 impl From<Full> for Refusal {
@@ -23,35 +30,97 @@ impl From<Full> for Refusal {
 }
 
 /// Executes a command and writes its reply.
-pub(super) fn execute(command: &Command, store: &Store, now: Time, out: &mut RespReply) {
-    let Some((name, arguments)) = command.split() else { return };
-    let Err(refusal) = run(&name, arguments, store, now, out) else { return };
-    let name = String::from_utf8_lossy(&name).replace(['\r', '\n'], " ");
+pub(super) fn execute(command: Command, service: &Resp, now: Time, out: &mut RespReply) {
+    out.protocol = command.protocol;
+    let client = command.client.clone();
+    let Some((name, mut arguments)) = command.split() else { return };
+    let done = match client {
+        Some(client) => run_for_client(&name, &arguments, service, &client, now, out),
+        None => run(&name, &mut arguments, service, now, out),
+    };
+    let Err(refusal) = done else { return };
+    let name = printable(&name);
     let text = match refusal {
         Refusal::Arguments => {
             format!("-ERR wrong number of arguments for '{}' command", name.to_lowercase())
         }
         Refusal::Syntax => "-ERR syntax error".to_owned(),
         Refusal::NoInteger => "-ERR value is not an integer or out of range".to_owned(),
+        Refusal::TooLong => {
+            "-ERR string exceeds maximum allowed size (proto-max-bulk-len)".to_owned()
+        }
+        Refusal::Subcommand(subcommand) => {
+            format!(
+                "-ERR unknown subcommand '{}' of '{}'",
+                printable(&subcommand),
+                name.to_lowercase()
+            )
+        }
+        Refusal::Other(text) => text,
         Refusal::Full => "-OOM command not allowed when used memory > 'maxmemory'".to_owned(),
     };
     out.clear();
     line(out, &text);
 }
 
-fn run(
+/// A name of a client's in a reply: of one line, and not long.
+fn printable(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name).replace(['\r', '\n'], " ");
+    name.chars().take(64).collect()
+}
+
+/// Commands about the connection itself.
+fn run_for_client(
     name: &[u8],
     arguments: &[Vec<u8>],
-    store: &Store,
+    service: &Resp,
+    client: &Client,
     now: Time,
     out: &mut RespReply,
 ) -> Result<(), Refusal> {
     match (name, arguments) {
+        (b"HELLO", arguments) => introspection::hello(client, arguments, out),
+        (b"CLIENT", arguments) => introspection::client(service, client, arguments, now, out),
+        (b"RESET", []) => {
+            client.reset();
+            line(out, "+RESET");
+            Ok(())
+        }
+        _ => Err(Refusal::Arguments),
+    }
+}
+
+fn run(
+    name: &[u8],
+    arguments: &mut [Vec<u8>],
+    service: &Resp,
+    now: Time,
+    out: &mut RespReply,
+) -> Result<(), Refusal> {
+    let (store, take) = (&service.store, std::mem::take::<Vec<u8>>);
+    match (name, arguments) {
         (b"PING", []) => line(out, "+PONG"),
         (b"PING" | b"ECHO", [text]) => bulk(out, Some(text)),
         (b"QUIT", _) => line(out, "+OK"),
-        // What clients ask at the start.
-        (b"COMMAND" | b"CONFIG", _) => line(out, "*0"),
+        (b"AUTH", [_] | [_, _]) => return Err(introspection::no_password()),
+        (b"SELECT", [number]) => match self::number(number)? {
+            0 => line(out, "+OK"),
+            _ => return Err(Refusal::Other("-ERR DB index is out of range".to_owned())),
+        },
+        (b"COMMAND", arguments) => introspection::command(arguments, out)?,
+        (b"CONFIG", arguments) => introspection::config(service, arguments, out)?,
+        (b"INFO", sections) => introspection::info(service, sections, now, out),
+        (b"FLUSHALL" | b"FLUSHDB", arguments) => {
+            match arguments {
+                [] => {}
+                [word]
+                    if word.eq_ignore_ascii_case(b"ASYNC")
+                        || word.eq_ignore_ascii_case(b"SYNC") => {}
+                _ => return Err(Refusal::Syntax),
+            }
+            store.clear();
+            line(out, "+OK");
+        }
         (b"DBSIZE", []) => integer(out, store.len() as i64),
         (b"GET", [key]) => store.get(key, now, |value| out.value(value)),
         (b"MGET", keys @ [_, ..]) => {
@@ -60,18 +129,42 @@ fn run(
         }
         (b"SET", [key, value, options @ ..]) => {
             let (expires, condition) = set_options(options, now)?;
-            match store.set(key, value, expires, condition, now)? {
+            match store.set(key, take(value), expires, condition, now)? {
                 true => line(out, "+OK"),
                 false => bulk(out, None),
             }
         }
+        (b"SETNX", [key, value]) => {
+            let is_set = store.set(key, take(value), Time::NEVER, Condition::IfNew, now)?;
+            integer(out, is_set.into());
+        }
+        (b"SETEX" | b"PSETEX", [key, after, value]) => {
+            let unit = if name == b"SETEX" { Duration::from_secs } else { Duration::from_millis };
+            let expires = time_after(after, unit, now)?;
+            store.set(key, take(value), expires, Condition::Always, now)?;
+            line(out, "+OK");
+        }
+        (b"APPEND", [key, more]) => {
+            let longest = service.config.longest_value;
+            let len = store.append(key, take(more), longest, now)?.ok_or(Refusal::TooLong)?;
+            integer(out, len as i64);
+        }
+        (b"STRLEN", [key]) => {
+            let len = store.get(key, now, |value| value.map_or(0, |value| value.len()));
+            integer(out, len as i64);
+        }
+        (b"TYPE", [key]) => {
+            let is_there = store.get(key, now, |value| value.is_some());
+            line(out, if is_there { "+string" } else { "+none" });
+        }
         (b"MSET", pairs @ [_, _, ..]) if pairs.len() % 2 == 0 => {
-            for pair in pairs.chunks(2) {
-                store.set(&pair[0], &pair[1], Time::NEVER, Condition::Always, now)?;
+            for pair in pairs.chunks_mut(2) {
+                let value = take(&mut pair[1]);
+                store.set(&pair[0], value, Time::NEVER, Condition::Always, now)?;
             }
             line(out, "+OK");
         }
-        (b"DEL", keys @ [_, ..]) => {
+        (b"DEL" | b"UNLINK", keys @ [_, ..]) => {
             integer(out, keys.iter().filter(|key| store.remove(key, now)).count() as i64);
         }
         (b"EXISTS", keys @ [_, ..]) => {
@@ -88,16 +181,10 @@ fn run(
         (b"PEXPIRE", [key, after]) => expire(out, store, key, after, Duration::from_millis, now)?,
         (b"TTL", [key]) => integer(out, time_left(store, key, now, 1_000_000_000)),
         (b"PTTL", [key]) => integer(out, time_left(store, key, now, 1_000_000)),
-        (
-            b"PING" | b"ECHO" | b"DBSIZE" | b"GET" | b"MGET" | b"SET" | b"MSET" | b"DEL"
-            | b"EXISTS" | b"INCR" | b"DECR" | b"INCRBY" | b"DECRBY" | b"EXPIRE" | b"PEXPIRE"
-            | b"TTL" | b"PTTL",
-            _,
-        ) => return Err(Refusal::Arguments),
+        _ if catalogue::find(name).is_some() => return Err(Refusal::Arguments),
         _ => {
-            let name = String::from_utf8_lossy(name).replace(['\r', '\n'], " ");
-            let name: String = name.chars().take(64).collect();
-            line(out, &format!("-ERR unknown command '{name}'"));
+            let text = format!("-ERR unknown command '{}'", printable(name));
+            return Err(Refusal::Other(text));
         }
     }
     Ok(())
@@ -108,9 +195,7 @@ fn set_options(options: &[Vec<u8>], now: Time) -> Result<(Time, Condition), Refu
     let mut words = options.iter();
     while let Some(word) = words.next() {
         let mut after = |unit: fn(u64) -> Duration| -> Result<Time, Refusal> {
-            let count = number(words.next().ok_or(Refusal::Syntax)?)?;
-            let count = u64::try_from(count).ok().filter(|count| *count > 0);
-            Ok(now + unit(count.ok_or(Refusal::NoInteger)?))
+            time_after(words.next().ok_or(Refusal::Syntax)?, unit, now)
         };
         match &word.to_ascii_uppercase()[..] {
             b"EX" => expires = after(Duration::from_secs)?,
@@ -121,6 +206,12 @@ fn set_options(options: &[Vec<u8>], now: Time) -> Result<(Time, Condition), Refu
         }
     }
     Ok((expires, condition))
+}
+
+/// The time that lies so many units after now, at least one.
+fn time_after(count: &[u8], unit: fn(u64) -> Duration, now: Time) -> Result<Time, Refusal> {
+    let count = u64::try_from(number(count)?).ok().filter(|count| *count > 0);
+    Ok(now + unit(count.ok_or(Refusal::NoInteger)?))
 }
 
 fn add(out: &mut RespReply, store: &Store, key: &[u8], by: i64, now: Time) -> Result<(), Refusal> {
@@ -154,7 +245,7 @@ fn time_left(store: &Store, key: &[u8], now: Time, unit: u64) -> i64 {
     }
 }
 
-fn number(text: &[u8]) -> Result<i64, Refusal> {
+pub(super) fn number(text: &[u8]) -> Result<i64, Refusal> {
     let text = std::str::from_utf8(text).map_err(|_| Refusal::NoInteger)?;
     text.parse().map_err(|_| Refusal::NoInteger)
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
+use super::clients::Protocol;
 use super::value::{SharedValue, StoredValue};
 use crate::application::ReplyBuffer;
 
@@ -17,6 +18,8 @@ pub struct RespReply {
     values: VecDeque<(usize, SharedValue)>,
     /// Bytes of the first value that were written.
     of_value: usize,
+    /// How it is written.
+    pub(super) protocol: Protocol,
     /// Whether the connection ends behind the reply.
     pub(super) ends: bool,
 }
@@ -34,10 +37,54 @@ impl RespReply {
 
     /// A string, or that there is none.
     pub(super) fn bulk(&mut self, bytes: Option<&[u8]>) {
-        let Some(bytes) = bytes else { return self.line("$-1") };
+        let Some(bytes) = bytes else { return self.null("$-1") };
         let _ = write!(self.text, "${}\r\n", bytes.len());
         self.text.extend_from_slice(bytes);
         self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// Text for people, such as that of `INFO`.
+    pub(super) fn text(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(Some(text.as_bytes())),
+            Protocol::Resp3 => {
+                let _ = write!(self.text, "={}\r\ntxt:{text}\r\n", text.len() + 4);
+            }
+        }
+    }
+
+    /// Begins an array of so many values.
+    pub(super) fn array(&mut self, len: usize) {
+        let _ = write!(self.text, "*{len}\r\n");
+    }
+
+    /// There is no array.
+    pub(super) fn no_array(&mut self) {
+        self.null("*-1");
+    }
+
+    /// Begins a set of so many values.
+    pub(super) fn set(&mut self, len: usize) {
+        self.aggregate('~', len, 1);
+    }
+
+    /// Begins a map of so many keys and values in turn.
+    pub(super) fn map(&mut self, len: usize) {
+        self.aggregate('%', len, 2);
+    }
+
+    /// Begins what is an array in RESP2, with so many values for each entry.
+    fn aggregate(&mut self, sign: char, len: usize, values: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(len * values),
+            Protocol::Resp3 => {
+                let _ = write!(self.text, "{sign}{len}\r\n");
+            }
+        }
+    }
+
+    fn null(&mut self, resp2: &str) {
+        self.line(if self.protocol == Protocol::Resp3 { "_" } else { resp2 });
     }
 
     /// A stored value, or that there is none. A long one is not copied.
@@ -54,7 +101,7 @@ impl RespReply {
 
     /// Takes everything back.
     pub(super) fn clear(&mut self) {
-        *self = RespReply::default();
+        *self = RespReply { protocol: self.protocol, ..RespReply::default() };
     }
 
     /// Writes as much as there is room for; returns whether that was all that was left.

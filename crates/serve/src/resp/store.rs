@@ -96,11 +96,16 @@ impl Store {
         look(value.map(|value| &value.bytes))
     }
 
+    /// Bytes of keys and values.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Enters a value, until `expires`. Returns whether the condition let it.
     pub(super) fn set(
         &self,
         key: &[u8],
-        bytes: &[u8],
+        bytes: Vec<u8>,
         expires: Time,
         condition: Condition,
         now: Time,
@@ -112,7 +117,7 @@ impl Store {
         &self,
         stripe: &mut Stripe,
         key: &[u8],
-        bytes: &[u8],
+        bytes: Vec<u8>,
         expires: Time,
         condition: Condition,
         now: Time,
@@ -128,7 +133,7 @@ impl Store {
         if after > before && self.taken.load(Ordering::Relaxed) + after - before > self.most {
             return Err(Full);
         }
-        let bytes = StoredValue::new(bytes.to_vec(), &self.taken);
+        let bytes = StoredValue::new(bytes, &self.taken);
         match stripe.values.insert(key.into(), Value { bytes, expires }) {
             Some(old) => old.bytes.release(&self.taken),
             None => _ = self.taken.fetch_add(key.len() + OVERHEAD, Ordering::Relaxed),
@@ -153,10 +158,57 @@ impl Store {
                 Ok(Some(sum))
             }
             _ => {
-                let text = amount.to_string();
-                let (bytes, always) = (text.as_bytes(), Condition::Always);
+                let (bytes, always) = (amount.to_string().into_bytes(), Condition::Always);
                 self.set_in(&mut stripe, key, bytes, Time::NEVER, always, now)?;
                 Ok(Some(amount))
+            }
+        }
+    }
+
+    /// Appends to the value of a key, nothing without, and returns how long it is then; `None` if that is more than `longest`. The
+    /// value is not copied, but for its growth.
+    pub(super) fn append(
+        &self,
+        key: &[u8],
+        more: Vec<u8>,
+        longest: usize,
+        now: Time,
+    ) -> Result<Option<usize>, Full> {
+        let mut stripe = self.stripe(key, now);
+        let Some(value) = stripe.values.get_mut(key).filter(|value| value.expires > now) else {
+            let len = more.len();
+            if len <= longest {
+                self.set_in(&mut stripe, key, more, Time::NEVER, Condition::Always, now)?;
+            }
+            return Ok((len <= longest).then_some(len));
+        };
+        let len = value.bytes.len() + more.len();
+        if len > longest {
+            return Ok(None);
+        }
+        let grown = len - value.bytes.removable();
+        if self.taken.load(Ordering::Relaxed) + grown > self.most {
+            return Err(Full);
+        }
+        let empty = StoredValue::new(Vec::new(), &self.taken);
+        let mut bytes = std::mem::replace(&mut value.bytes, empty).into_bytes(&self.taken);
+        if bytes.capacity() < len {
+            // Not doubled: what is not used is not charged.
+            bytes.reserve_exact(more.len().max(bytes.len() / 8));
+        }
+        bytes.extend_from_slice(&more);
+        value.bytes = StoredValue::new(bytes, &self.taken);
+        Ok(Some(len))
+    }
+
+    /// Removes all keys. Takes time in proportion to their number; stripes are free meanwhile, one by one.
+    pub(super) fn clear(&self) {
+        for stripe in &self.stripes {
+            let Stripe { values, .. } =
+                std::mem::take(&mut *stripe.lock().unwrap_or_else(PoisonError::into_inner));
+            for (key, value) in values {
+                self.taken.fetch_sub(key.len() + OVERHEAD, Ordering::Relaxed);
+                value.bytes.release(&self.taken);
             }
         }
     }

@@ -37,6 +37,23 @@ impl StoredValue {
         StoredValue::Shared(SharedValue(Arc::new(ChargedBytes { bytes, charged })))
     }
 
+    /// The bytes of a value that is taken out of the store: as they are if no reply has them, too, otherwise a copy.
+    pub(super) fn into_bytes(self, charged: &AtomicUsize) -> Vec<u8> {
+        match self {
+            StoredValue::Short(bytes) => {
+                charged.fetch_sub(bytes.len(), Ordering::Relaxed);
+                bytes
+            }
+            StoredValue::Shared(SharedValue(mut value)) => match Arc::get_mut(&mut value) {
+                Some(ChargedBytes { bytes, .. }) => {
+                    charged.fetch_sub(bytes.len(), Ordering::Relaxed);
+                    std::mem::take(bytes)
+                }
+                None => value.bytes.clone(),
+            },
+        }
+    }
+
     /// Bytes of memory that become free when the store removes the value: none where replies have it, too.
     pub(super) fn removable(&self) -> usize {
         match self {
