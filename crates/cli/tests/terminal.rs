@@ -1,6 +1,6 @@
 //! What is printed has no byte that a terminal acts on, whatever names, files and values have.
 //!
-//! Timed: processes, sockets.
+//! Timed: threads, processes, sockets.
 
 use std::ffi::OsStr;
 use std::fs;

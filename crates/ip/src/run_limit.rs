@@ -148,6 +148,8 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
+    //! Timed: threads.
+
     use super::*;
 
     fn granted(shards: &mut [ShardLimit], seconds: u64) -> usize {

@@ -129,7 +129,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Timed: threads, sleep, sockets.
+    //! Timed: threads, sleep, clock, sockets.
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! How many system calls a service needs to send its replies.
 //!
-//! Timed: processes, sockets, devices.
+//! Timed: sleep, processes, devices, sockets.
 
 use std::fs;
 use std::process::{Command, Stdio};
