@@ -10,6 +10,8 @@ use rheostat_tcp::{CloseReason, Header, SequenceNumber, State};
 use crate::rig::{Client, Plan, Rig};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// What a connection may have beyond a limit: the piece that is read at a time while memory is scarce, and room for its reply.
+const SCARCE_PIECE: usize = 8 << 10;
 
 fn limits(limits: ServeConfig) -> Plan {
     Plan { limits, ..Plan::default() }
@@ -127,7 +129,8 @@ fn short_of_memory_windows_close_and_new_connections_wait_while_those_that_are_t
     assert!(rig.control.is_under_pressure(), "{} bytes", rig.control.memory());
     // Beyond the limit is only the piece that an application is in the middle of, on each connection.
     assert!(rig.control.memory() < MEMORY + 2 * (128 << 10), "{} bytes", rig.control.memory());
-    assert!(rig.control.shard_memory().iter().sum::<usize>() <= MEMORY);
+    let of_shards = rig.control.shard_memory();
+    assert!(of_shards.iter().sum::<usize>() <= MEMORY + 2 * SCARCE_PIECE, "{of_shards:?}");
     clients.push(rig.connect(1_002));
     rig.pass(&mut clients, SECOND / 2);
     assert_eq!(established(&clients), 2);
@@ -153,7 +156,8 @@ fn one_shard_cannot_have_the_memory_of_all() {
     assert!(!rig.control.is_under_pressure() && established(&clients) == 64);
     let mut shards = rig.control.shard_memory();
     shards.sort_unstable();
-    assert!((16 << 10..=32 << 10).contains(&shards[shards.len() - 1]), "{shards:?}");
+    let most = (32 << 10) + SCARCE_PIECE;
+    assert!((16 << 10..=most).contains(&shards[shards.len() - 1]), "{shards:?}");
     let dropped_before = dropped(&rig, DropReason::ConnectionMemory);
     clients.extend((0..64).map(|n| rig.connect(2_000 + n)));
     rig.pass(&mut clients, SECOND / 2);

@@ -262,6 +262,6 @@ fn under_a_flood_of_fins_clients_are_served_and_resets_are_limited() {
     }
     let totals = rig.control.totals();
     assert!((1..3_000).contains(&totals.resets_sent), "{}", totals.resets_sent);
-    assert_eq!(rig.sample().dropped[DropReason::TcpInvalid as usize], 10_000);
+    assert_eq!(rig.sample().dropped[DropReason::NoConnection as usize], 10_000);
     rig.finish();
 }
