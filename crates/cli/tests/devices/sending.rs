@@ -68,8 +68,8 @@ fn replies_to_64_requests_under_way_share_system_calls() {
         let summary: Value = serde_json::from_str(output().lines().last().unwrap()).unwrap();
         let calls = summary["send_calls"].as_u64().unwrap();
         assert!(summary["packets_sent"].as_u64().unwrap() >= CONNECTIONS * ROUNDS, "{summary}");
-        // Replies wait at most 20 us for others. A build without optimizations makes two or three in that time, and others 20.
-        let most = if cfg!(debug_assertions) { 75 } else { 10 };
-        assert!(calls * 100 <= most * CONNECTIONS * ROUNDS, "{calls} system calls: {summary}");
+        // Replies wait at most 20 us for others. A build without optimizations makes two or three in that time, others ten. With a
+        // system call for each reply there are as many as requests.
+        assert!(calls * 4 <= 3 * CONNECTIONS * ROUNDS, "{calls} system calls: {summary}");
     });
 }
