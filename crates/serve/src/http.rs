@@ -301,7 +301,7 @@ impl Application for Http {
             Err(error) => return refuse(status_of_body(error)),
         }
         match upload {
-            // The client may send the body or not, now that it is not told (RFC 9110, section 10.1.1).
+            // The client may send the body or not, as no interim reply was sent (RFC 9110, section 10.1.1).
             None if conn.body.is_some() && head.expects_continue => head.closes = true,
             _ => {}
         }

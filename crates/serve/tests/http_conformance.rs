@@ -329,7 +329,7 @@ fn uploads_are_bounded() {
     let (text, _) =
         talk(&mut rig, 1_000, (put("Content-Length: 10\r\n") + "0123456789").as_bytes());
     assert_eq!(status(&text), 201);
-    // RFC 9110, 15.5.14. The client is not told to go on.
+    // RFC 9110, 15.5.14. No interim reply is sent.
     let fields = "Content-Length: 11\r\nExpect: 100-continue\r\n";
     let (text, client) = talk(&mut rig, 1_001, put(fields).as_bytes());
     assert!(status(&text) == 413 && client.peer_finished, "{text}");
@@ -410,7 +410,7 @@ fn names_that_begin_with_a_dot_are_refused() {
     for path in hidden {
         assert_eq!(asking.status(&format!("GET {path}"), ""), 403, "{path}");
     }
-    assert_eq!(asking.status("GET /.none", ""), 403, "whether it is there is not told");
+    assert_eq!(asking.status("GET /.none", ""), 403, "the reply does not depend on the file");
     // RFC 8615, 3.
     assert_eq!(asking.status("GET /.well-known/f", ""), 200);
     assert_eq!(asking.status("GET /sub/../a.txt", ""), 200);

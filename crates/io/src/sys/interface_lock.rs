@@ -1,6 +1,6 @@
 //! A claim to an interface that other processes respect and that ends with the process that has it.
 //!
-//! | claim | where | whom it binds |
+//! | claim | where | binds |
 //! |---|---|---|
 //! | a lock (flock(2)) on a file in `/run/rheo` | root alone can write there | processes that can open the file; nobody else can make it or hold it |
 //! | a Unix socket that listens at an abstract name (unix(7)) | everywhere | all, if its holder is to be believed: any user can take such a name |
@@ -113,7 +113,7 @@ fn is_believed(address: &SocketAddrUnix, index: u32) -> bool {
     }
 }
 
-/// Whether a user of whom `counts` returns true has a packet socket on the interface.
+/// Whether a user for whose id `counts` returns true has a packet socket on the interface.
 fn has_packet_socket(index: u32, counts: impl Fn(u32) -> bool) -> bool {
     let sockets = fs::read_to_string(PACKET_SOCKETS).unwrap_or_default();
     sockets.lines().skip(1).any(|line| {

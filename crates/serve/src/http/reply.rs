@@ -61,7 +61,7 @@ struct FilePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Persistence {
     Close,
-    /// It stays, which HTTP/1.0 is told (RFC 9112, appendix C.2.2).
+    /// The connection stays open, which the reply states for HTTP/1.0 (RFC 9112, appendix C.2.2).
     KeepAlive,
     /// It stays.
     Usual,
