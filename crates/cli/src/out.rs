@@ -1,4 +1,4 @@
-//! What commands print. Everything passes [`line`], which lets no control character of a name, value or message from outside reach a
+//! What commands print. Everything passes [`line!`], which lets no control character of a name, value or message from outside reach a
 //! terminal; reports of configurations have colours of their own, and [`report`] for that.
 
 use std::fmt::Arguments;

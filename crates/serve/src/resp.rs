@@ -1,4 +1,4 @@
-//! A store of keys and values that speaks the protocol of Redis (RESP2 and RESP3). The commands are those of [`catalogue`].
+//! A store of keys and values that speaks the protocol of Redis (RESP2 and RESP3). The commands are those of `catalogue`.
 //!
 //! All lanes share the store, which is locked by stripes of keys.
 
