@@ -116,7 +116,7 @@ impl Connection {
     pub fn connect(config: Arc<Config>, initial: Initial, now: Time) -> Connection {
         Connection {
             sender: Sender::new(&config, initial.sequence + 1),
-            receiver: Receiver::new(&config, SequenceNumber::default(), 0),
+            receiver: Receiver::new(&config, SequenceNumber::default(), 0, 0),
             keep_alive: KeepAliveTimer::new(now),
             closing: Closing::default(),
             write_retry: Deadline::NONE,

@@ -63,6 +63,8 @@ pub(crate) struct Receiver {
     fin: Option<SequenceNumber>,
     urgent: PeerUrgent,
     mss: u16,
+    /// Bytes of data that a segment of the peer carries at most.
+    segment: u16,
 }
 
 impl Receiver {
@@ -78,9 +80,10 @@ impl Receiver {
         prefetch_for_write(&self.ack);
     }
 
-    /// Expects data at `next`. `shift` is the scale of our windows.
-    pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8) -> Receiver {
+    /// Expects data at `next`. `shift` is the scale of our windows. Of each segment, `options` bytes are no data.
+    pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8, options: u16) -> Receiver {
         let limit = config.initial_receive_buffer.min(config.receive_buffer);
+        let segment = config.mss.saturating_sub(options);
         Receiver {
             unread: Ring::new(limit),
             next,
@@ -89,11 +92,12 @@ impl Receiver {
             held: HeldRanges::default(),
             duplicate: None,
             fin: None,
-            window: OfferedWindow::new(next, shift, limit as u32, config.mss.into()),
+            window: OfferedWindow::new(next, shift, limit as u32, segment.into()),
             ack: Acknowledgement::new(),
             urgent: PeerUrgent::default(),
             tuning: ReceiveTuning::new(),
             mss: config.mss,
+            segment,
         }
     }
 
@@ -299,7 +303,7 @@ impl Receiver {
         let target = target.min(largest);
         if target > self.unread.limit() && !self.unread.is_under_pressure() {
             self.unread.tune_limit(target);
-            self.window.on_limit(self.unread.limit() as u32, self.mss.into());
+            self.window.on_limit(self.unread.limit() as u32, self.segment.into());
         }
     }
 

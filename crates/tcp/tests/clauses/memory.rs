@@ -58,6 +58,34 @@ fn a_window_whose_data_is_not_read_does_not_grow() {
 }
 
 #[test]
+fn under_pressure_a_window_of_one_segment_opens_again_when_one_with_stamps_was_read() {
+    let mut script = Script::established(Config { timestamps: true, ..plain() });
+    let mss = script.connection.config().mss;
+    let budget = Arc::new(MemoryBudget::new(0, 1 << 20));
+    script.connection.set_memory(Some(budget.clone()));
+    budget.charge(1);
+    let carried = u32::from(mss) - 12;
+    let mut seq = 1;
+    // The window that was offered before is used up.
+    while script.connection.info().receive_window != u32::from(mss) {
+        let len = script.connection.info().receive_window.min(carried);
+        script.receive(seq, Some(1), &vec![0; len as usize]);
+        (seq, _) = (seq + len, script.read(100_000));
+        script.wait(1_000);
+        script.sent();
+    }
+    for _ in 0..3 {
+        assert_eq!(script.connection.info().receive_window, u32::from(mss));
+        script.receive(seq, Some(1), &vec![0; carried as usize]);
+        seq += carried;
+        script.wait(1_000);
+        script.sent();
+        assert_eq!(script.read(100_000), carried as usize);
+        assert_eq!(script.sent_one().header.window, mss, "the peer need not probe");
+    }
+}
+
+#[test]
 fn what_may_be_written_grows_with_the_congestion_window() {
     let config = Config { initial_send_buffer: 4_000, send_buffer: 23_000, ..plain() };
     let mut script = Script::established(config);
