@@ -52,20 +52,18 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`, whose chain is `chain` under `errors`, after [`preflight`](crate::preflight::preflight).
+    /// Opens the devices of `config`, laid out and under `errors`, after [`preflight`](crate::preflight::preflight).
     ///
     /// # Errors
     /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
     pub(crate) fn new(
         config: Config,
-        chain: &AnyChain,
+        layout: Layout,
         errors: RunLimit,
     ) -> Result<Assembly, Failure> {
-        let mut rng = randomness(config.run.seed);
+        let Layout { steering, lanes, mut rng } = layout;
         let cores = choose_cores(&config)?;
-        let lanes = lanes(&config, &cores);
         let captures = reads_captures(&config);
-        let steering = Arc::new(steering(&config, chain, &mut rng)?);
         let pool = pool_config(&config, lanes);
         let pool = Mempool::new(&pool)?;
         let clock = Clock::new();
@@ -238,19 +236,22 @@ pub(crate) fn memory_plan(
     MemoryPlan::of(config, chain, steering, &sizes)
 }
 
-/// Where a run would put packets.
+/// Where a run puts packets. A chain that was asked about one steering runs under the same: functions remember it.
 pub(crate) struct Layout {
-    pub(crate) steering: Steering,
+    pub(crate) steering: Arc<Steering>,
     pub(crate) lanes: usize,
+    /// What the run's later random choices are drawn from.
+    pub(crate) rng: StdRng,
 }
 
-/// Where a run of `config`, whose chain is `chain`, would put packets; with a seed, the same as the run.
+/// Where a run of `config`, whose chain is `chain`, puts packets; with a seed, the same each time.
 ///
 /// # Errors
 /// [`Failure`] when packets cannot be placed so, or cores are lacking.
 pub(crate) fn lay_out(config: &Config, chain: &AnyChain) -> Result<Layout, Failure> {
     let lanes = lane_count(config)?;
-    Ok(Layout { steering: steering(config, chain, &mut randomness(config.run.seed))?, lanes })
+    let mut rng = randomness(config.run.seed);
+    Ok(Layout { steering: Arc::new(steering(config, chain, &mut rng)?), lanes, rng })
 }
 
 /// What random choices are drawn from.

@@ -1,8 +1,6 @@
 //! What a run needs of this machine, looked at without a change: `rheo run` and `rheo serve` begin with it, and `rheo check`
 //! reports its outcome. What only the kernel decides when a device opens, such as privileges, is left to the run.
 
-use std::sync::Arc;
-
 use rheostat_control::Config;
 use rheostat_nf::AnyChain;
 
@@ -24,18 +22,20 @@ pub(crate) struct Preflight {
     pub(crate) warnings: Vec<String>,
     /// The instance that has to end first, if one listens at the control socket. A configuration may be checked beside it.
     pub(crate) running: Option<SocketError>,
+    /// Where the run puts packets.
+    layout: Layout,
 }
 
 impl Preflight {
-    /// Prints the warnings.
+    /// Prints the warnings, and returns where the run puts packets.
     ///
     /// # Errors
     /// When an instance has to end first.
-    pub(crate) fn begin(self) -> Result<(), Failure> {
+    pub(crate) fn begin(self) -> Result<Layout, Failure> {
         for warning in self.warnings {
             err!("warning: {warning}");
         }
-        self.running.map_or(Ok(()), |running| Err(running.into()))
+        self.running.map_or(Ok(self.layout), |running| Err(running.into()))
     }
 }
 
@@ -52,16 +52,16 @@ pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, 
         .iter()
         .filter_map(|function| function.log())
         .try_for_each(output_file::check_log)?;
-    let Layout { steering, lanes } = assemble::lay_out(config, chain)?;
-    let steering = Arc::new(steering);
-    devices::check(config, &steering, lanes)?;
+    let layout = assemble::lay_out(config, chain)?;
+    let (steering, lanes) = (&layout.steering, layout.lanes);
+    devices::check(config, steering, lanes)?;
     let planned = network::plan(config, 0, &network::link_of_kernel)?;
     if let Some(serve) = &config.serve {
         let (network, _) = planned.ok_or(Failure::NoAddress)?;
         serve::check(config, serve, network, lanes)?;
     }
     let limits = MemoryLimits::of_this_process();
-    let memory = assemble::memory_plan(config, chain, &steering, lanes);
+    let memory = assemble::memory_plan(config, chain, steering, lanes);
     let mut warnings = network::mtu_warnings(config);
     match memory.check(&limits) {
         Ok(()) => warnings.extend(memory.warning(&limits)),
@@ -70,9 +70,9 @@ pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, 
         Err(too_much) => return Err(too_much.into()),
     }
     match config.observe.control.as_deref().map_or(Ok(()), ControlSocket::check) {
-        Ok(()) => Ok(Preflight { memory, warnings, running: None }),
+        Ok(()) => Ok(Preflight { memory, warnings, running: None, layout }),
         Err(running @ SocketError::Live(_)) => {
-            Ok(Preflight { memory, warnings, running: Some(running) })
+            Ok(Preflight { memory, warnings, running: Some(running), layout })
         }
         Err(error) => Err(error.into()),
     }

@@ -233,7 +233,7 @@ struct Run {
 impl Run {
     fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Failure> {
         let BuiltChain { chain, board: backends, log } = built;
-        preflight(&self.config, &chain)?.begin()?;
+        let layout = preflight(&self.config, &chain)?.begin()?;
         let ports = log.ports();
         log.monitor().into_iter().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
@@ -257,7 +257,7 @@ impl Run {
         let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
         let priority = self.config.workers.priority;
-        let mut assembly = Assembly::new(self.config, &chain, self.errors)?;
+        let mut assembly = Assembly::new(self.config, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());

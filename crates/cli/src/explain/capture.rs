@@ -1,7 +1,6 @@
 //! What a policy would do with the packets of a capture.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, LaneId, Time};
@@ -28,8 +27,8 @@ pub(super) fn explain(
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
     let chain = chains::without_logs(&config, 1)?.chain;
-    let Layout { steering, lanes } = assemble::lay_out(&config, &chain)?;
-    let mut breakdown = Breakdown::new(Arc::new(steering));
+    let Layout { steering, lanes, .. } = assemble::lay_out(&config, &chain)?;
+    let mut breakdown = Breakdown::new(steering);
     let mut span = Span::default();
     for (device, input) in (0..).map(DeviceId).zip(inputs) {
         let Some(input) = input else { continue };
