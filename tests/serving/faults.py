@@ -86,7 +86,7 @@ def ends(serving: Serving, _: Sizes) -> None:
     serving.start()
     with serving.cable.client.entered():
         idle, busy = (socket.create_connection((SERVER[4], PORT), 5) for _ in range(2))
-    busy.sendall(b"GET /down HTTP/1.1\r\n\r\n")
+    busy.sendall(b"GET /down HTTP/1.1\r\nHost: rheo\r\n\r\n")
     got = len(busy.recv(1_000))
     serving.interrupt()
     assert idle.recv(1) == b"", "it was closed in good order"
