@@ -77,7 +77,10 @@ fn behind_a_flood_of_syns_clients_connect_at_once_by_cookies_however_requests_ar
                 // What both offered is in use: scaled windows, and the agreed size less the stamps' room.
                 // A window of a 64 KiB buffer, in units of the scale of one of 6 MiB.
                 let (least, unit) = (60_000, 1 << 7);
-                assert!(info.send_window > least && info.send_window % unit == 0, "{info:?}");
+                assert!(
+                    info.send_window > least && info.send_window.is_multiple_of(unit),
+                    "{info:?}"
+                );
                 assert_eq!(info.mss, 1_440);
             }
             let totals = rig.control.totals();
