@@ -75,8 +75,8 @@ struct Readme;
 
 pub use harness::Harness;
 pub use rheostat_base::{Counter, DeviceId, DropReason, Nanos, ShardId, Time};
-pub use rheostat_nf::function::Firewall;
-pub use rheostat_nf::function::firewall::FirewallConfig;
+pub use rheostat_functions::Firewall;
+pub use rheostat_functions::firewall::FirewallConfig;
 pub use rheostat_nf::{
     Abort, Admission, Ahead, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet, Passthrough,
     ShardInfo, Shared, Stage, Steady, Verdict,

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use rheostat::harness::HarnessReport;
 use rheostat::{DropReason, Harness, Side, Stage, StateLayout, Time};
-use rheostat_nf::function::Lb;
-use rheostat_nf::function::firewall::PortRange;
-use rheostat_nf::function::lb::{
+use rheostat_functions::Lb;
+use rheostat_functions::firewall::PortRange;
+use rheostat_functions::lb::{
     BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, TunnelConfig,
 };
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};

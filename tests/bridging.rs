@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::bridging::switch::{Outcome, config, run, run_with};
 use rheostat_base::{DropReason, Time};
-use rheostat_nf::function::bridge::{BridgeConfig, Ends, Station};
+use rheostat_functions::bridge::{BridgeConfig, Ends, Station};
 use rheostat_packet::{Headers, LinkType, Tuple, tuple};
 use rheostat_run::Unusual;
 use rheostat_testkit::captures;

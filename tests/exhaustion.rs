@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use rheostat::{DropReason, Harness, Stage, StateLayout, Time};
-use rheostat_nf::function::Nat;
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig};
+use rheostat_functions::Nat;
+use rheostat_functions::nat::{Filtering, Mapping, NatConfig};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
 use rheostat_traffic::{Arrival, Source};

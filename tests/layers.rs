@@ -6,10 +6,28 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// From the bottom to the top. `nf` on the one hand, `tcp` and `serve` on the other ignore each other; only tests use `testkit`, which stands above all others.
-const LAYERS: [&str; 17] = [
-    "base", "packet", "steer", "io", "traffic", "state", "run", "ip", "nf", "tcp", "serve", "load",
-    "control", "observe", "bench", "cli", "testkit",
+/// From the bottom to the top. `nf` and `functions` on the one hand, `tcp` and `serve` on the other ignore each other; only tests use `testkit`, which stands above all others.
+const LAYERS: [&str; 20] = [
+    "base",
+    "packet",
+    "steer",
+    "settings",
+    "io",
+    "traffic",
+    "state",
+    "run",
+    "ip",
+    "nf",
+    "functions",
+    "tcp",
+    "serve",
+    "load",
+    "control",
+    "observe",
+    "bench",
+    "app",
+    "cli",
+    "testkit",
 ];
 
 /// Where unsafe code may stand.
@@ -33,7 +51,8 @@ fn fault(from: &str, to: &str) -> Option<String> {
     let (Some(from_place), Some(to_place)) = (place(from), place(to)) else {
         return Some(format!("{from} -> {to}: not a layer"));
     };
-    let strangers = matches!((from, to), ("nf", "tcp") | ("tcp" | "serve", "nf"));
+    let strangers =
+        matches!((from, to), ("nf" | "functions", "tcp") | ("tcp" | "serve", "nf" | "functions"));
     (to_place >= from_place || strangers).then(|| format!("{from} -> {to}"))
 }
 

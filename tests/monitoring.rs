@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rheostat::harness::HarnessReport;
 use rheostat::{DropReason, Harness, Mix, MixConfig, NetworkFunction, Stage, StateLayout};
-use rheostat_nf::function::Monitor;
-use rheostat_nf::function::monitor::{
+use rheostat_functions::Monitor;
+use rheostat_functions::monitor::{
     EndReason, FlowRecord, MonitorConfig, MonitorLog, TopConfig, TopReport,
 };
 use rheostat_packet::{FlowKey, Headers};

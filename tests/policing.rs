@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat::harness::HarnessReport;
 use rheostat::{DropReason, Harness, Mix, MixConfig, Stage, StateLayout, Time};
-use rheostat_nf::function::Policer;
-use rheostat_nf::function::policer::{
+use rheostat_functions::Policer;
+use rheostat_functions::policer::{
     Action, Actions, Bucket, Burst, Classes, Colour, Count, Meter, PolicerConfig, Rate, Subject,
 };
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};

@@ -10,10 +10,10 @@ use rheostat::{
     Stage, StateLayout,
 };
 use rheostat_base::DeviceId;
+use rheostat_functions::AntiDdos;
+use rheostat_functions::antiddos::{Action, AntiDdosConfig};
 use rheostat_ip::{Interface, Network, Policy, Route};
 use rheostat_nf::Chain;
-use rheostat_nf::function::AntiDdos;
-use rheostat_nf::function::antiddos::{Action, AntiDdosConfig};
 use rheostat_packet::LinkType;
 use rheostat_run::Unusual;
 use rheostat_testkit::captures;

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat::{Chain2, DropReason, Harness, Stage, StateLayout, Time};
+use rheostat_functions::firewall::FirewallConfig;
+use rheostat_functions::nat::{Mapping, NatConfig};
+use rheostat_functions::{Firewall, Nat};
 use rheostat_io::Collector;
-use rheostat_nf::function::nat::{Mapping, NatConfig};
-use rheostat_nf::function::{Firewall, Nat};
-use rheostat_nf::{Chain, function::firewall::FirewallConfig};
+use rheostat_nf::Chain;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::tcp::TcpSegment;
 use rheostat_packet::wire::tcp_option::TcpOption;

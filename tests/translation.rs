@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat::{Chain2, FirewallConfig, Harness, Mix, MixConfig, Stage, StateLayout};
+use rheostat_functions::firewall::TcpOptions;
+use rheostat_functions::nat::{Mapping, MappingChange, MappingLog, NatConfig};
+use rheostat_functions::{Firewall, Nat};
 use rheostat_nf::Chain;
-use rheostat_nf::function::firewall::TcpOptions;
-use rheostat_nf::function::nat::{Mapping, MappingChange, MappingLog, NatConfig};
-use rheostat_nf::function::{Firewall, Nat};
 use rheostat_packet::wire::Rewrite;
 use rheostat_packet::{Headers, LinkType, Tuple};
 use rheostat_testkit::captures;

@@ -11,13 +11,13 @@ use lanes::{Made, made};
 use libfuzzer_sys::fuzz_target;
 use rheostat_base::DeviceId;
 use rheostat_nf::Stage;
-use rheostat_nf::function::lb::{
+use rheostat_functions::lb::{
     BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
 };
-use rheostat_nf::function::policer::{
+use rheostat_functions::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_nf::function::{Lb, Policer};
+use rheostat_functions::{Lb, Policer};
 use rheostat_state::StateLayout;
 use rheostat_steer::Whose;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use rheostat_nf::Stage;
-use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
+use rheostat_functions::Firewall;
+use rheostat_functions::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 use rheostat_state::StateLayout;
 use rheostat_steer::{HashKey, Steering};
 

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use lanes::{Made, made};
 use libfuzzer_sys::fuzz_target;
-use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
-use rheostat_nf::function::nat::{Filtering, Forward, Mapping, NatConfig};
-use rheostat_nf::function::{Firewall, Nat};
+use rheostat_functions::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
+use rheostat_functions::nat::{Filtering, Forward, Mapping, NatConfig};
+use rheostat_functions::{Firewall, Nat};
 use rheostat_nf::{Chain2, Stage};
 use rheostat_packet::{Headers, LinkType, tuple};
 use rheostat_state::StateLayout;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, Time};
+use rheostat_functions::Firewall;
+use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
 use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, Pacing};
 use rheostat_io::{SimConfig, SimNic, Stepper, with_faults};
-use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
 use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;

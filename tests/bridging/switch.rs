@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, Time};
+use rheostat_functions::Bridge;
+use rheostat_functions::bridge::BridgeConfig;
+use rheostat_functions::shipped;
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
-use rheostat_nf::function::Bridge;
-use rheostat_nf::function::bridge::BridgeConfig;
-use rheostat_nf::{DeviceSet, Seeds, shipped};
+use rheostat_nf::{DeviceSet, Seeds};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_nf::function::Lb;
-use rheostat_nf::function::lb::{HealthBoard, LbConfig};
-use rheostat_nf::function::monitor::MonitorLog;
+use rheostat_functions::Lb;
+use rheostat_functions::lb::{HealthBoard, LbConfig};
+use rheostat_functions::monitor::MonitorLog;
 
 use crate::cases::record;
 use crate::cases::script::{HealthStep, Script};

@@ -1,7 +1,7 @@
 //! Records of a monitor in the words of a case.
 
 use rheostat_base::Time;
-use rheostat_nf::function::monitor::{FlowRecord, WayCounts};
+use rheostat_functions::monitor::{FlowRecord, WayCounts};
 
 /// A record as words: the key, why it was made, and what it counts. Times are those of the case, to the
 /// millisecond.

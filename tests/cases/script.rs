@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rheostat_base::{DropReason, Time, unit};
-use rheostat_nf::function::lb::Health;
+use rheostat_functions::lb::Health;
 
 use crate::cases::names::{Check, Words};
 use crate::cases::topology::Topology;

@@ -5,9 +5,10 @@ mod bounce;
 
 use std::sync::Arc;
 
-use rheostat_nf::function::Firewall;
-use rheostat_nf::function::firewall::{FirewallConfig, TcpOptions};
-use rheostat_nf::{AnyChain, Seeds, shipped};
+use rheostat_functions::Firewall;
+use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
+use rheostat_functions::shipped;
+use rheostat_nf::{AnyChain, Seeds};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, LayoutError, Shard, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 

@@ -32,7 +32,7 @@ pub use row::{Row, Table};
 pub use spec::{ChainKind, Part, SHARDS, Selection, Spec};
 pub use stages::{StageNanos, Stages};
 
-use rheostat_nf::function::nat::Mapping;
+use rheostat_functions::nat::Mapping;
 
 use processes::{Beside, Side};
 use row::PROCESSES;

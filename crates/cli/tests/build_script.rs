@@ -52,7 +52,7 @@ fn the_commit_follows_head_and_sources_and_not_the_index() {
     write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"crates/cli\"]\n");
     let package = "[package]\nname = \"probe\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
     write("crates/cli/Cargo.toml", package);
-    write("crates/cli/build.rs", include_str!("../build.rs"));
+    write("crates/cli/build.rs", include_str!("../../app/build.rs"));
     write("crates/cli/src/main.rs", "fn main() { println!(\"{}\", env!(\"RHEO_COMMIT\")); }\n");
     write("crates/tcp/src/lib.rs", "// one\n");
     write("notes.md", "one\n");

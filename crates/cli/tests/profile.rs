@@ -110,7 +110,7 @@ fn follow(name: &str, [before, advised]: [&str; 2], flags: &[&str], object: &str
         assert!((rate - expected).abs() < 0.01, "{name}: {profile}");
         for cause in profile["causes"].as_array().unwrap() {
             let source = cause["source"].as_str().unwrap();
-            assert!(source.contains("crates/nf/src/function/"), "{name}: {profile}");
+            assert!(source.contains("crates/functions/src/"), "{name}: {profile}");
         }
         if !is_advised && count("aborts") >= 1_000 {
             let cause = &profile["causes"][0];

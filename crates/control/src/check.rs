@@ -18,9 +18,9 @@ use rheostat_io::scheduling::Priority;
 use rheostat_steer::Orientation;
 
 use crate::config::{Config, DeviceConfig, FunctionConfig, PollingConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
 use crate::machine::Machine;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes all contradictions between the tables of `config`, with its own file, if it is one, and with the machine. Those that
 /// concern a table which could not be read in full are left for when it can.

@@ -10,7 +10,6 @@ pub mod device;
 mod ethertype;
 mod firewall;
 mod lb;
-mod lifetime;
 pub mod monitor;
 pub mod nat;
 pub mod network;
@@ -46,12 +45,12 @@ pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;
 
 use crate::check;
-use crate::diagnostic::Report;
-use crate::document;
-use crate::findings::Findings;
 use crate::machine::{AnyMachine, Machine};
 use crate::overrides::Overrides;
-use crate::reader::Table;
+use rheostat_settings::diagnostic::Report;
+use rheostat_settings::document;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
 
 /// What is to be run. Every value lies in its range and no two contradict each other.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,40 +7,31 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `document` | text to a TOML document, with all errors of syntax |
-//! | `reader` | a document's keys to typed values, with all that do not fit |
 //! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
 //! | `overrides` | the command line's flags in place of the file's settings |
 //! | `check` | contradictions between tables, and with the machine |
 //! | `machine` | what a configuration refers to on a machine |
-//! | `diagnostic` | what is said about all of it |
 
 pub mod balance;
 mod check;
 pub mod config;
-pub mod diagnostic;
-mod document;
-mod findings;
 mod kernel_addresses;
 pub mod kernel_follower;
 mod kernel_resolver;
 pub mod link_follower;
 pub mod machine;
 pub mod overrides;
-mod quantity;
-mod reader;
-mod suggestion;
 
 pub use balance::{
     Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
     ShardMigrator,
 };
 pub use config::{Config, LoadError, MissingInput};
-pub use diagnostic::{Finding, Report};
 pub use kernel_addresses::kernel_addresses;
 pub use kernel_follower::KernelFollower;
 pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
 pub use machine::{AnyMachine, CoreState, FileId, Machine};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};
+pub use rheostat_settings::{Finding, Report};

@@ -15,9 +15,9 @@ use crate::config::device::{
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
 use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig, PollingConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::suggestion::{enumerate, nearest, one_of};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::suggestion::{enumerate, nearest, one_of};
 
 /// Flags that take the place of settings.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rheostat_control::config::{DeviceKind, FunctionConfig};
 use rheostat_control::{Config, Overrides};
+use rheostat_functions::bridge::BridgeConfig;
+use rheostat_functions::firewall::{Action, Timeouts};
+use rheostat_functions::lb::{Health, LbConfig, Mode, OnDown};
+use rheostat_functions::policer::{self, Colour, Count};
+use rheostat_functions::portscan::PortscanConfig;
 use rheostat_nf::DeviceSet;
-use rheostat_nf::function::bridge::BridgeConfig;
-use rheostat_nf::function::firewall::{Action, Timeouts};
-use rheostat_nf::function::lb::{Health, LbConfig, Mode, OnDown};
-use rheostat_nf::function::policer::{self, Colour, Count};
-use rheostat_nf::function::portscan::PortscanConfig;
 use rheostat_steer::{Side, Whose};
 
 fn folder() -> PathBuf {

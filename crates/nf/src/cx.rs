@@ -310,7 +310,7 @@ pub struct Flows<'a>(Option<&'a FlowTable>);
 
 impl<'a> Flows<'a> {
     /// Those of a table, for tests and measurements of functions.
-    pub(crate) fn of(table: &'a FlowTable) -> Flows<'a> {
+    pub fn of(table: &'a FlowTable) -> Flows<'a> {
         Flows(Some(table))
     }
 

@@ -1,23 +1,4 @@
-//! The trait that a network function implements, and the functions that come with rheostat.
-
-pub mod ageing_map;
-pub mod antiddos;
-pub mod bridge;
-pub mod firewall;
-pub mod lb;
-pub mod monitor;
-pub mod nat;
-pub mod policer;
-pub mod portscan;
-
-pub use antiddos::AntiDdos;
-pub use bridge::Bridge;
-pub use firewall::Firewall;
-pub use lb::Lb;
-pub use monitor::Monitor;
-pub use nat::Nat;
-pub use policer::Policer;
-pub use portscan::Portscan;
+//! The trait that a network function implements.
 
 use std::sync::Arc;
 

@@ -8,13 +8,12 @@ pub mod chain;
 mod chain_service;
 mod cx;
 mod device_set;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod function;
 mod packet;
 mod packet_log;
 pub mod reading;
-// Unit tests have their own chains, and need not compile these once more.
-#[cfg(not(test))]
-pub mod shipped;
 pub mod steady;
 mod usual_tcp;
 mod verdict;
@@ -28,4 +27,5 @@ pub use function::{Ahead, NetworkFunction, ShardInfo};
 pub use packet::Packet;
 pub use reading::{Reading, Unread};
 pub use steady::{General, Steady};
+pub use usual_tcp::UsualTcp;
 pub use verdict::{Abort, Admission, Ending, Outcome, Verdict};

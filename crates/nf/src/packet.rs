@@ -31,8 +31,9 @@ pub struct Packet<'a> {
 const TRANSPORT: usize = 20;
 
 impl<'a> Packet<'a> {
+    /// A packet with the information that the runtime has about it.
     #[inline]
-    pub(crate) fn new(mbuf: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
+    pub fn new(mbuf: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
         Packet { mbuf, info, rewritten: false, log: None }
     }
 
@@ -250,7 +251,7 @@ impl<'a> Packet<'a> {
 
     /// Whether the packet is followed through the run (see [`rheostat_run::Step`]).
     #[inline]
-    pub(crate) fn is_traced(&self) -> bool {
+    pub fn is_traced(&self) -> bool {
         self.mbuf.mark() != 0
     }
 
@@ -279,7 +280,7 @@ impl<'a> Packet<'a> {
 
     /// The TCP header of a packet on the fast path; `None` when it is of UDP.
     #[inline(always)]
-    pub(crate) fn usual_tcp(&self) -> Option<UsualTcp<'_>> {
+    pub fn usual_tcp(&self) -> Option<UsualTcp<'_>> {
         debug_assert!(self.info.is_usual(), "a packet of another kind is on the fast path");
         let Headers { protocol, l4, end, .. } = self.info.headers;
         if protocol != 6 {

@@ -1,8 +1,5 @@
 //! The fast path of functions: what they do with most packets of flows that they know.
 
-#[cfg(test)]
-pub(crate) mod usual_info;
-
 use std::convert::Infallible;
 
 use rheostat_base::{Nanos, Time};

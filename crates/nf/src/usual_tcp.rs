@@ -5,7 +5,7 @@ use rheostat_packet::wire::tcp::MIN_HEADER;
 /// The TCP header of a packet of which it is known that its header lies whole in the first segment, states a possible length,
 /// and ends before the packet does. So nothing is checked again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UsualTcp<'a> {
+pub struct UsualTcp<'a> {
     header: &'a [u8; MIN_HEADER],
     /// Bytes from the start of the header to the end of the packet.
     len: u32,
@@ -14,7 +14,7 @@ pub(crate) struct UsualTcp<'a> {
 impl<'a> UsualTcp<'a> {
     /// The header that `header` starts with, of a segment of `len` bytes.
     #[inline(always)]
-    pub(crate) fn new(header: &'a [u8; MIN_HEADER], len: u32) -> UsualTcp<'a> {
+    pub fn new(header: &'a [u8; MIN_HEADER], len: u32) -> UsualTcp<'a> {
         UsualTcp { header, len }
     }
 
@@ -26,31 +26,31 @@ impl<'a> UsualTcp<'a> {
 
     /// The sequence number of the first byte.
     #[inline(always)]
-    pub(crate) fn seq(self) -> u32 {
+    pub fn seq(self) -> u32 {
         self.u32_at(4)
     }
 
     /// The acknowledgement number.
     #[inline(always)]
-    pub(crate) fn ack(self) -> u32 {
+    pub fn ack(self) -> u32 {
         self.u32_at(8)
     }
 
     /// The flags of the header's fourteenth byte.
     #[inline(always)]
-    pub(crate) fn flags(self) -> u8 {
+    pub fn flags(self) -> u8 {
         self.header[13]
     }
 
     /// The window, unscaled.
     #[inline(always)]
-    pub(crate) fn window(self) -> u16 {
+    pub fn window(self) -> u16 {
         u16::from_be_bytes([self.header[14], self.header[15]])
     }
 
     /// Bytes behind the header.
     #[inline(always)]
-    pub(crate) fn payload_len(self) -> u32 {
+    pub fn payload_len(self) -> u32 {
         let header_len = u32::from(self.header[12] >> 4) * 4;
         debug_assert!(header_len <= self.len, "the header ends before the packet does");
         self.len.wrapping_sub(header_len)

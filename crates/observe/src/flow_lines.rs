@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat_base::Time;
-use rheostat_nf::function::monitor::{FlowRecord, MonitorLog, TopReport, WayCounts};
+use rheostat_functions::monitor::{FlowRecord, MonitorLog, TopReport, WayCounts};
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, has_ports};
 use rheostat_run::Ranking;
@@ -221,7 +221,7 @@ impl Lines for FlowLines {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use rheostat_nf::function::monitor::EndReason;
+    use rheostat_functions::monitor::EndReason;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rheostat_nf::function::lb::check::{HealthChecks, HealthEvent};
-use rheostat_nf::function::lb::{Health, HealthBoard};
+use rheostat_functions::lb::check::{HealthChecks, HealthEvent};
+use rheostat_functions::lb::{Health, HealthBoard};
 use serde::Serialize;
 
 use crate::log_writer::Lines;
@@ -83,9 +83,9 @@ impl Lines for HealthLines {
 mod tests {
     use super::*;
     use rheostat_base::Time;
-    use rheostat_nf::function::Lb;
-    use rheostat_nf::function::lb::check::Failure;
-    use rheostat_nf::function::lb::{
+    use rheostat_functions::Lb;
+    use rheostat_functions::lb::check::Failure;
+    use rheostat_functions::lb::{
         BackendConfig, CheckConfig, CheckKind, LbConfig, Mode, OnDown, ServiceConfig,
     };
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 
-use rheostat_nf::function::nat::{MappingChange, MappingEvent, MappingLog};
+use rheostat_functions::nat::{MappingChange, MappingEvent, MappingLog};
 use serde::Serialize;
 
 use crate::log_writer::Lines;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rheostat_nf::function::nat::{PortShare, PortUsage};
+use rheostat_functions::nat::{PortShare, PortUsage};
 use serde::{Deserialize, Serialize};
 
 /// From this share of its ports in use on, in per cent, an external address is short of ports.

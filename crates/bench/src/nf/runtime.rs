@@ -4,18 +4,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_ip::Network;
-use rheostat_nf::function::firewall::{FirewallConfig, PortRange, Timeouts};
-use rheostat_nf::function::lb::{
+use rheostat_functions::firewall::{FirewallConfig, PortRange, Timeouts};
+use rheostat_functions::lb::{
     self, BackendConfig, Health, LbConfig, Mode, OnDown, ServiceConfig, Sides, TunnelConfig,
 };
-use rheostat_nf::function::monitor::MonitorConfig;
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, NatTimeouts, Pooling};
-use rheostat_nf::function::policer::{
+use rheostat_functions::monitor::MonitorConfig;
+use rheostat_functions::nat::{Filtering, Mapping, NatConfig, NatTimeouts, Pooling};
+use rheostat_functions::policer::{
     Actions, Burst, Classes, Count, Meter, PolicerConfig, Rate, Subject,
 };
-use rheostat_nf::function::{Firewall, Lb, Monitor, Nat, Policer};
-use rheostat_nf::{AnyChain, Seeds, shipped};
+use rheostat_functions::shipped;
+use rheostat_functions::{Firewall, Lb, Monitor, Nat, Policer};
+use rheostat_ip::Network;
+use rheostat_nf::{AnyChain, Seeds};
 use rheostat_run::Routes;
 use rheostat_state::{FragmentConfig, Shard, TableConfig};
 use rheostat_steer::Whose;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use rheostat_nf::function::antiddos::AntiDdosConfig;
-use rheostat_nf::function::bridge::BridgeConfig;
-use rheostat_nf::function::nat::{Mapping, SharedNat, Sharing};
-use rheostat_nf::function::portscan::PortscanConfig;
-use rheostat_nf::function::{AntiDdos, Bridge, Portscan};
-use rheostat_nf::{DeviceSet, shipped};
+use rheostat_functions::antiddos::AntiDdosConfig;
+use rheostat_functions::bridge::BridgeConfig;
+use rheostat_functions::nat::{Mapping, SharedNat, Sharing};
+use rheostat_functions::portscan::PortscanConfig;
+use rheostat_functions::shipped;
+use rheostat_functions::{AntiDdos, Bridge, Portscan};
+use rheostat_nf::DeviceSet;
 use rheostat_state::txn::Objects;
 
 use super::measurement::Figure;

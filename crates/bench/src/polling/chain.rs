@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, LaneId};
-use rheostat_nf::function::Monitor;
-use rheostat_nf::function::monitor::MonitorConfig;
-use rheostat_nf::{AnyChain, shipped};
+use rheostat_functions::Monitor;
+use rheostat_functions::monitor::MonitorConfig;
+use rheostat_functions::shipped;
+use rheostat_nf::AnyChain;
 use rheostat_run::{Routes, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{BalanceBoard, Balancer, Balancing, Role};
+use rheostat_functions::shipped;
 use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
-use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     Classes, LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Sample, Service,

@@ -131,7 +131,7 @@ mod tests {
             kind: "Distributed".into(),
             operations: operations.into(),
             cause: "the value was older than allowed & had to be merged".into(),
-            source: "crates/nf/src/function/antiddos.rs:88".into(),
+            source: "crates/functions/src/antiddos.rs:88".into(),
             share,
             aborts: (1e6 * share) as u64,
             lost_seconds: share,

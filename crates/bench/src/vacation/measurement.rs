@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, CoreSet, Time};
+use rheostat_functions::shipped;
 use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig, SimNic};
-use rheostat_nf::shipped;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, Service};
 use rheostat_state::FlowHasher;

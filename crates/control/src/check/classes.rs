@@ -3,8 +3,8 @@
 use rheostat_steer::policy::Class;
 
 use crate::config::{Config, FunctionConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes what keeps classes and objectives from having an effect.
 pub(super) fn check(config: &Config, findings: &mut Findings) {

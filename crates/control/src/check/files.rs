@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::config::Config;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
 use crate::machine::{FileId, Machine};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// A file that the run opens.
 struct Use<'a> {

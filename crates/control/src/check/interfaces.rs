@@ -1,8 +1,8 @@
 //! Interfaces that several devices would open.
 
 use crate::config::{DeviceConfig, DeviceKind};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes interfaces that two devices name: each packet would arrive on both, or on whichever opens it first.
 /// Names are compared as text. That two names mean one interface is found when interfaces are looked up.

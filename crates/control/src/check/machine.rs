@@ -2,9 +2,9 @@
 
 use crate::config::device::live::Access;
 use crate::config::{Config, DeviceKind};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
 use crate::machine::{CoreState, Machine};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes interfaces and cores that the machine has not.
 pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findings) {

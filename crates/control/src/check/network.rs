@@ -1,8 +1,8 @@
 //! Addresses, routes and neighbours that contradict each other.
 
 use crate::config::{Config, DeviceConfig, FunctionConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes devices with and without addresses side by side, addresses that two devices have, routes
 /// without any address, and routes by an address of a device.

@@ -1,8 +1,8 @@
 //! Whether single flows can leave their lanes for offloading lanes.
 
 use crate::config::Config;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 const KEY: &str = "workers.offloading";
 

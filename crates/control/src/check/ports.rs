@@ -3,8 +3,8 @@
 use rheostat_nf::DeviceSet;
 
 use crate::config::{Config, FunctionConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Whether the devices are ports of a bridge. A bridge knows no sides.
 pub(super) fn are_ports(config: &Config) -> bool {

@@ -2,8 +2,8 @@
 
 use crate::config::device::sim::{Driver, SimConfig};
 use crate::config::{DeviceConfig, DeviceKind};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Notes devices whose server could not reply, or replies that would be answered in turn.
 pub(super) fn check(devices: &[DeviceConfig], findings: &mut Findings) {

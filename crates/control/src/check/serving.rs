@@ -4,9 +4,9 @@ use rheostat_io::Endpoints;
 
 use crate::config::device::live::Access;
 use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig, ServiceConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::suggestion::one_of;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::suggestion::one_of;
 
 /// The policies that move shards, and nothing else.
 const POLICIES: [&str; 3] = ["rss", "rsspp", "local-search"];

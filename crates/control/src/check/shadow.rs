@@ -1,11 +1,11 @@
 //! Rules that can never match, because an earlier one matches all that they would.
 
-use rheostat_nf::function::firewall::{PortList, PortRange, Rule};
+use rheostat_functions::firewall::{PortList, PortRange, Rule};
 use rheostat_steer::PrefixList;
 
 use crate::config::{Config, FunctionConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 /// Warns of each rule that a single earlier rule covers. Rules that only several earlier ones cover
 /// together are not found.

@@ -2,8 +2,8 @@
 
 use crate::config::device::live::Access;
 use crate::config::{Config, DeviceKind, FunctionConfig};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
 
 const KEY: &str = "workers.queue_sharing";
 

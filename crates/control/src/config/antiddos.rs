@@ -3,16 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_nf::function::antiddos::{Action, Alarm, AntiDdosConfig};
+use rheostat_functions::antiddos::{Action, Alarm, AntiDdosConfig};
 use rheostat_steer::Side;
 
 use super::device::side;
-use super::run::YEAR;
-use crate::findings::Findings;
-use crate::quantity::{Count, Span};
-use crate::reader::Table;
-use crate::reader::convert::number::{count, duration, number};
-use crate::reader::convert::{boolean, choice};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::quantity::{Count, Span};
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{count, duration, number};
+use rheostat_settings::reader::convert::{boolean, choice};
 
 const ACTIONS: [(&str, Action); 2] = [("count", Action::Count), ("drop", Action::Drop)];
 

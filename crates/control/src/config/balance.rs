@@ -6,12 +6,12 @@ use std::time::Duration;
 use rheostat_steer::policy::{self, LaneBounds, Load, Objectives, Policy, Rss, Scaling, Settings};
 
 use super::workers::MAX_LANES;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::quantity::Span;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{duration, integer, number};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{duration, integer, number};
 
 /// Which policy moves shards between lanes, how often it plans, and how many lanes it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]

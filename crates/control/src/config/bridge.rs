@@ -4,18 +4,18 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use rheostat_functions::bridge::{BridgeConfig, Membership};
 use rheostat_nf::DeviceSet;
-use rheostat_nf::function::bridge::{BridgeConfig, Membership};
 
 use super::DeviceConfig;
 use super::device::named;
-use super::run::YEAR;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::quantity::{Count, Span};
-use crate::reader::convert::list;
-use crate::reader::convert::number::{count, duration, integer};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::quantity::{Count, Span};
+use rheostat_settings::reader::convert::list;
+use rheostat_settings::reader::convert::number::{count, duration, integer};
+use rheostat_settings::reader::{Table, Value};
 
 /// VLANs that a frame can have: 4,095 is reserved (IEEE 802.1Q, table 9-2).
 const LAST_VLAN: u16 = 4_094;

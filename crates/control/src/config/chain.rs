@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use rheostat_nf::function::antiddos::AntiDdosConfig;
-use rheostat_nf::function::bridge::BridgeConfig;
-use rheostat_nf::function::firewall::FirewallConfig;
-use rheostat_nf::function::lb::LbConfig;
-use rheostat_nf::function::policer::PolicerConfig;
-use rheostat_nf::function::portscan::PortscanConfig;
+use rheostat_functions::antiddos::AntiDdosConfig;
+use rheostat_functions::bridge::BridgeConfig;
+use rheostat_functions::firewall::FirewallConfig;
+use rheostat_functions::lb::LbConfig;
+use rheostat_functions::policer::PolicerConfig;
+use rheostat_functions::portscan::PortscanConfig;
 
 use super::monitor::{self, MonitorFunction};
 use super::nat::{self, NatFunction};
 use super::{DeviceConfig, antiddos, bridge, firewall, lb, policer, portscan};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::{choice, list};
-use crate::reader::{Table, Value};
-use crate::suggestion::enumerate;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::{choice, list};
+use rheostat_settings::reader::{Table, Value};
+use rheostat_settings::suggestion::enumerate;
 
 /// A function of the chain with its settings.
 #[derive(Clone, Debug, PartialEq)]

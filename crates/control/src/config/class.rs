@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use rheostat_nf::function::firewall::{PortRange, Protocol};
-use rheostat_nf::function::policer::Dscp;
+use rheostat_functions::firewall::{PortRange, Protocol};
+use rheostat_functions::policer::Dscp;
 use rheostat_packet::Family;
 use rheostat_steer::policy::Class;
 use rheostat_steer::{ClassRule, ClassRules, MAX_CLASSES, has_ports};
@@ -12,11 +12,11 @@ use super::DeviceConfig;
 use super::device::named;
 use super::firewall::{filled, ports, protocol};
 use super::policer::code_point;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{choice, name, prefix};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{choice, name, prefix};
 
 /// What `kind` may say.
 const KINDS: [(&str, Class); 2] = [("priority", Class::Priority), ("regular", Class::Regular)];

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use rheostat_nf::function::firewall::{Action, FirewallConfig};
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, Sharing};
+use rheostat_functions::firewall::{Action, FirewallConfig};
+use rheostat_functions::nat::{Filtering, Mapping, NatConfig, Sharing};
 use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
@@ -12,7 +12,7 @@ use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::nat::NatFunction;
 use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
 use super::{antiddos, bridge, class, lb, monitor, policer, portscan, slo};
-use crate::quantity::{Bytes, Count, Span};
+use rheostat_settings::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
 /// keeps much, and for each of its keys two index slots of eight bytes, as the index is between half and completely full.

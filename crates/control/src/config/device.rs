@@ -20,12 +20,12 @@ pub use traffic::TrafficConfig;
 
 use live::LiveKind;
 
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{choice, kind, list, name, parsed, prefix, text};
-use crate::reader::{Table, Value};
-use crate::suggestion::{enumerate, nearest};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{choice, kind, list, name, parsed, prefix, text};
+use rheostat_settings::reader::{Table, Value};
+use rheostat_settings::suggestion::{enumerate, nearest};
 
 /// One device.
 #[derive(Clone, Debug, PartialEq)]

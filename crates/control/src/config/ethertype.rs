@@ -1,9 +1,9 @@
 //! Ethernet types by name or number.
 
-use crate::findings::Findings;
-use crate::reader::Value;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::integer;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Value;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::integer;
 
 /// Names of Ethernet types (IEEE registry).
 const ETHERTYPES: [(&str, u16); 6] = [

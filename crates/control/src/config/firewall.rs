@@ -3,16 +3,16 @@
 mod rule;
 mod timeouts;
 
-use rheostat_nf::function::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
+use rheostat_functions::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 
 pub(super) use rule::{filled, ports, protocol};
 
 use super::DeviceConfig;
 use super::ethertype::ethertype;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::{count, packet_rate};
-use crate::reader::convert::{boolean, choice, list};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{count, packet_rate};
+use rheostat_settings::reader::convert::{boolean, choice, list};
 
 /// What rules and defaults may say.
 const ACTIONS: [(&str, Action); 3] =

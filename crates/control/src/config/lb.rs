@@ -9,16 +9,16 @@ mod timeouts;
 mod tunnel;
 
 use rheostat_base::DeviceId;
-use rheostat_nf::function::lb::maglev::{is_prime, next_prime};
-use rheostat_nf::function::lb::{LbConfig, Other, Sides};
+use rheostat_functions::lb::maglev::{is_prime, next_prime};
+use rheostat_functions::lb::{LbConfig, Other, Sides};
 use rheostat_steer::Orientation;
 
 use super::DeviceConfig;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::{integer, packet_rate};
-use crate::reader::convert::{choice, path};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::{integer, packet_rate};
+use rheostat_settings::reader::convert::{choice, path};
+use rheostat_settings::reader::{Table, Value};
 
 pub(super) use describe::describe;
 

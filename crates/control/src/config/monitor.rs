@@ -4,15 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheostat_nf::function::monitor::{MonitorConfig, TopConfig};
+use rheostat_functions::monitor::{MonitorConfig, TopConfig};
 
-use super::run::YEAR;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::quantity::Span;
-use crate::reader::Table;
-use crate::reader::convert::number::{duration, integer};
-use crate::reader::convert::path;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{duration, integer};
+use rheostat_settings::reader::convert::path;
 
 /// The monitor of a chain.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,17 +8,17 @@ mod timeouts;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheostat_nf::function::nat::{Filtering, Mapping, NatConfig, Pool, Pooling, Sharing};
+use rheostat_functions::nat::{Filtering, Mapping, NatConfig, Pool, Pooling, Sharing};
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
 use super::DeviceConfig;
 use super::ethertype::ethertype;
-use super::run::YEAR;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::{count, duration, packet_rate};
-use crate::reader::convert::{boolean, choice, list, path, prefix};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::convert::number::{count, duration, packet_rate};
+use rheostat_settings::reader::convert::{boolean, choice, list, path, prefix};
+use rheostat_settings::reader::{Table, Value};
 
 const MAPPINGS: [(&str, Mapping); 2] = [
     ("endpoint-independent", Mapping::EndpointIndependent),
@@ -169,7 +169,7 @@ fn check(table: &Table<'_>, nat: &NatConfig, findings: &mut Findings) {
                 .help("forward to a host inside, or add this one to `inside`");
             findings.push(finding);
         }
-        let same = |other: &rheostat_nf::function::nat::Forward| {
+        let same = |other: &rheostat_functions::nat::Forward| {
             (other.protocol, other.external) == (forward.protocol, forward.external)
         };
         if let Some(earlier) = nat.forwards[..index].iter().position(same) {

@@ -8,11 +8,11 @@ use rheostat_steer::Prefix;
 
 use super::DeviceConfig;
 use super::device::{MacAddress, named};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{boolean, parsed, prefix};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{boolean, parsed, prefix};
 
 /// What is known of the network beyond the devices' own links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

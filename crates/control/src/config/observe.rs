@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::run::YEAR;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::duration;
-use crate::reader::convert::path;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::duration;
+use rheostat_settings::reader::convert::path;
 
 /// What is reported while a run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,17 +5,17 @@ mod describe;
 mod marking;
 mod meter;
 
-use rheostat_nf::function::policer::{Count, PolicerConfig, Subject};
+use rheostat_functions::policer::{Count, PolicerConfig, Subject};
 use rheostat_steer::Whose;
 
 use super::device::side;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::integer;
 pub(super) use describe::describe;
 pub(super) use marking::code_point;
 use meter::Kind;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::integer;
 
 /// The least that a policer's configuration needs.
 pub(super) const EXAMPLE: &str =

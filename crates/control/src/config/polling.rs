@@ -8,12 +8,12 @@ use rheostat_run::poll::metronome::{
     Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules, Timeouts,
 };
 
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::quantity::Span;
-use crate::reader::convert::number::{duration, integer, number};
-use crate::reader::convert::{boolean, choice};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::reader::convert::number::{duration, integer, number};
+use rheostat_settings::reader::convert::{boolean, choice};
+use rheostat_settings::reader::{Table, Value};
 
 /// What an idle worker does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,8 +1,8 @@
 //! `[pool]`: the buffers that hold packets.
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::count;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::count;
 
 /// The one pool of packet buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]

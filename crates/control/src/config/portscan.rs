@@ -3,20 +3,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_nf::function::portscan::{
-    Action, Likelihoods, PortscanConfig, Walk, WalkError, Width,
-};
+use rheostat_functions::portscan::{Action, Likelihoods, PortscanConfig, Walk, WalkError, Width};
 use rheostat_steer::Side;
 
 use super::antiddos::treatment;
 use super::device::side;
-use super::run::YEAR;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::quantity::{Count, Span};
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{count, duration, integer, number};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::quantity::{Count, Span};
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{count, duration, integer, number};
 
 const ACTIONS: [(&str, Action); 2] = [("count", Action::Count), ("drop", Action::Drop)];
 

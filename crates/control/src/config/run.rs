@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::name;
-use crate::reader::convert::number::{duration, integer};
-
-/// The longest time any setting may have: what comes near it is a mistyped unit.
-pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::name;
+use rheostat_settings::reader::convert::number::{duration, integer};
 
 /// How long a run lasts, and what its random numbers start from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

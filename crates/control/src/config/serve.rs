@@ -20,12 +20,12 @@ use rheostat_tcp::congestion::Algorithm;
 use rheostat_tcp::sched::{Queueing, SchedulerName};
 
 pub use self::http::HttpServiceConfig;
-use super::run::YEAR;
-use crate::findings::Findings;
-use crate::quantity::{Bytes, Span};
-use crate::reader::convert::number::{count, duration, integer, size};
-use crate::reader::convert::{boolean, choice, list, parsed, text};
-use crate::reader::{Table, Value};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::quantity::{Bytes, Span};
+use rheostat_settings::reader::convert::number::{count, duration, integer, size};
+use rheostat_settings::reader::convert::{boolean, choice, list, parsed, text};
+use rheostat_settings::reader::{Table, Value};
 
 /// Bytes for keys and values of a store, unless others are given.
 const MEMORY: u64 = 256 << 20;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rheostat_steer::policy::{Class, Latency, Objectives};
 
-use crate::findings::Findings;
-use crate::quantity::Span;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{duration, number};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{duration, number};
 
 /// What `on` may say.
 const LATENCIES: [(&str, Latency); 2] = [("waiting", Latency::Waiting), ("total", Latency::Total)];

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rheostat_state::FragmentConfig;
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::{count, duration, integer, power_of_two};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{count, duration, integer, power_of_two};
 
 /// Sizes of flow tables and of what waits for reassembly.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{integer, power_of_two};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{integer, power_of_two};
 
 /// How packets are hashed and placed.
 #[derive(Clone, Debug, PartialEq, Eq)]

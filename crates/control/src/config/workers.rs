@@ -7,11 +7,11 @@ use rheostat_base::CoreId;
 use rheostat_io::scheduling::Priority;
 use thiserror::Error;
 
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::{count, integer};
-use crate::reader::convert::{boolean, parsed};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{count, integer};
+use rheostat_settings::reader::convert::{boolean, parsed};
 
 /// The most lanes a run may have.
 pub const MAX_LANES: u16 = 64;

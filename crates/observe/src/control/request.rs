@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheostat_nf::function::lb::Health;
+use rheostat_functions::lb::Health;
 use serde::{Deserialize, Serialize};
 
 use super::ConnectionsRequest;

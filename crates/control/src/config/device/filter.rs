@@ -4,10 +4,10 @@ use rheostat_io::filter::{Filter, Match};
 
 use crate::config::ethertype::ethertype;
 use crate::config::firewall::protocol;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::prefix;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::prefix;
 
 /// Reads `[[device.take]]` and `[[device.leave]]`.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Filter {

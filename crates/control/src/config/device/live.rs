@@ -8,10 +8,10 @@ use rheostat_io::backend::bpf::{AttachMode, FenceMode};
 use rheostat_io::filter::Filter;
 
 use super::filter;
-use crate::findings::Findings;
-use crate::reader::convert::number::count;
-use crate::reader::convert::{boolean, choice, text};
-use crate::reader::{Table, Value};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::count;
+use rheostat_settings::reader::convert::{boolean, choice, text};
+use rheostat_settings::reader::{Table, Value};
 
 /// An interface of this machine, and how packets come from it and go to it.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::findings::Findings;
-use crate::reader::convert::number::number;
-use crate::reader::convert::{choice, path};
-use crate::reader::{Table, Value};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::number;
+use rheostat_settings::reader::convert::{choice, path};
+use rheostat_settings::reader::{Table, Value};
 
 /// A device made of two capture files.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rheostat_traffic::MixConfig;
 
 use super::traffic::TrafficConfig;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{bit_rate, count, duration, packet_rate};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{bit_rate, count, duration, packet_rate};
 
 /// A simulated NIC under open-loop load.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,10 @@
 
 use rheostat_traffic::MixConfig;
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::boolean;
-use crate::reader::convert::number::{count, integer, number};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::boolean;
+use rheostat_settings::reader::convert::number::{count, integer, number};
 
 /// The generated mix of flows.
 #[derive(Clone, Debug, PartialEq)]

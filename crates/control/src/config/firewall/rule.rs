@@ -1,17 +1,17 @@
 //! `[[function.firewall.rule]]`: which new flows a rule matches, and what becomes of them.
 
-use rheostat_nf::function::firewall::{PortList, PortRange, Protocol, Rule};
+use rheostat_functions::firewall::{PortList, PortRange, Protocol, Rule};
 use rheostat_packet::Family;
 use rheostat_steer::{Orientation, PrefixList, Side, has_ports};
 
 use super::ACTIONS;
 use crate::config::DeviceConfig;
 use crate::config::device::{named, side};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{choice, list, parsed, prefix, text};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{choice, list, parsed, prefix, text};
+use rheostat_settings::reader::{Table, Value};
 
 const ICMP: Protocol = Protocol(1);
 const ICMPV6: Protocol = Protocol(58);

@@ -1,10 +1,10 @@
 //! `[function.firewall.timeouts]`: how long flows live without a packet.
 
-use rheostat_nf::function::firewall::Timeouts;
+use rheostat_functions::firewall::Timeouts;
 
-use crate::config::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP, lifetime};
-use crate::findings::Findings;
-use crate::reader::Table;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP, lifetime};
+use rheostat_settings::reader::Table;
 
 /// Reads the lifetimes. Lifetimes below those that RFCs require are accepted, with a warning.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {

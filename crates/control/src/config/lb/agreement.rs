@@ -1,13 +1,13 @@
 //! Contradictions between the parts of a load balancer's settings, and with the devices.
 
-use rheostat_nf::function::lb::maglev::next_prime;
-use rheostat_nf::function::lb::{Health, LbConfig, Mode, ServiceConfig};
+use rheostat_functions::lb::maglev::next_prime;
+use rheostat_functions::lb::{Health, LbConfig, Mode, ServiceConfig};
 use rheostat_steer::Orientation;
 
 use crate::config::DeviceConfig;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
 
 /// Slots per backend: with a hundred, shares differ by 1 % at most (the paper, section 5.3).
 const SLOTS_PER_BACKEND: usize = 100;

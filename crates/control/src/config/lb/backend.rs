@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use rheostat_nf::function::lb::{BackendConfig, Health, Mode, QuicRouting, ServerId};
+use rheostat_functions::lb::{BackendConfig, Health, Mode, QuicRouting, ServerId};
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{choice, parsed};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{choice, parsed};
 
 const HEALTHS: [(&str, Health); 3] =
     [("up", Health::Up), ("drain", Health::Drain), ("down", Health::Down)];

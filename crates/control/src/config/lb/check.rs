@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rheostat_nf::function::lb::check::{HttpCheck, LONGEST_REQUEST, StatusRange};
-use rheostat_nf::function::lb::{CheckConfig, CheckKind};
+use rheostat_functions::lb::check::{HttpCheck, LONGEST_REQUEST, StatusRange};
+use rheostat_functions::lb::{CheckConfig, CheckKind};
 
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::{duration, integer};
-use crate::reader::convert::{choice, list, text};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::{duration, integer};
+use rheostat_settings::reader::convert::{choice, list, text};
+use rheostat_settings::reader::{Table, Value};
 
 /// What to write where a kind is missing.
 const EXAMPLE: &str = "kind = \"tcp\"";

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use rheostat_nf::function::lb::maglev::{BOUNDED, DISTURBANCE_BOUND, Maglev, disturbance};
-use rheostat_nf::function::lb::{CheckKind, Health, LbConfig, Mode, ServiceConfig};
+use rheostat_functions::lb::maglev::{BOUNDED, DISTURBANCE_BOUND, Maglev, disturbance};
+use rheostat_functions::lb::{CheckKind, Health, LbConfig, Mode, ServiceConfig};
 
-use crate::quantity::Span;
+use rheostat_settings::quantity::Span;
 
 /// Backends whose loss is tried out for each service, so that describing many takes no longer.
 const TRIED: usize = 8;
@@ -19,8 +19,8 @@ pub(in crate::config) fn describe(config: &LbConfig, f: &mut fmt::Formatter<'_>)
         f,
         "; other packets {}",
         match config.other {
-            rheostat_nf::function::lb::Other::Pass => "pass",
-            rheostat_nf::function::lb::Other::Drop => "are dropped",
+            rheostat_functions::lb::Other::Pass => "pass",
+            rheostat_functions::lb::Other::Drop => "are dropped",
         }
     )?;
     config.services.iter().try_for_each(|service| describe_service(config, service, f))

@@ -2,20 +2,20 @@
 
 use std::net::IpAddr;
 
-use rheostat_nf::function::firewall::{PortList, PortRange};
-use rheostat_nf::function::lb::quic::LONGEST_CID;
-use rheostat_nf::function::lb::{
+use rheostat_functions::firewall::{PortList, PortRange};
+use rheostat_functions::lb::quic::LONGEST_CID;
+use rheostat_functions::lb::{
     BackendConfig, CheckConfig, CheckKind, Mode, OnDown, QuicRouting, ServiceConfig,
 };
 use rheostat_packet::wire::protocol::{TCP, UDP};
 
 use super::backend::{self, Terms};
 use super::check;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{choice, name, parsed};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{choice, name, parsed};
+use rheostat_settings::reader::{Table, Value};
 
 const MODES: [(&str, Mode); 3] =
     [("dsr-ipip", Mode::DsrIpip), ("dsr-gue", Mode::DsrGue), ("nat", Mode::Nat)];

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rheostat_nf::function::lb::Timeouts;
+use rheostat_functions::lb::Timeouts;
 
-use crate::config::run::YEAR;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::number::duration;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::duration;
 
 /// Reads the lifetimes. A flow that is forgotten is not lost: it finds the same backend as long as the
 /// backends have not changed. So short ones draw no warning.

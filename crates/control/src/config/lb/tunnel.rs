@@ -1,12 +1,12 @@
 //! `[function.lb.tunnel]`: how packets travel to backends that answer clients directly.
 
-use rheostat_nf::function::lb::TunnelConfig;
+use rheostat_functions::lb::TunnelConfig;
 use rheostat_steer::Prefix;
 
-use crate::findings::Findings;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{list, prefix};
-use crate::reader::{Table, Value};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{list, prefix};
+use rheostat_settings::reader::{Table, Value};
 
 /// What a path may carry: with the longest outer header off, IPv6's least of 1,280 bytes remains, so that
 /// nothing but IPv4 is ever fragmented.

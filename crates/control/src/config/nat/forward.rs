@@ -2,11 +2,11 @@
 
 use std::net::SocketAddrV4;
 
-use rheostat_nf::function::nat::Forward;
+use rheostat_functions::nat::Forward;
 
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::{choice, parsed};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::{choice, parsed};
 
 /// Protocols whose ports can be forwarded.
 const PROTOCOLS: [(&str, u8); 3] = [("tcp", 6), ("udp", 17), ("udplite", 136)];

@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use rheostat_nf::function::firewall::PortList;
+use rheostat_functions::firewall::PortList;
 use thiserror::Error;
 
-use crate::findings::Findings;
-use crate::reader::Value;
-use crate::reader::convert::{list, parsed};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Value;
+use rheostat_settings::reader::convert::{list, parsed};
 
 /// External addresses there may be.
 const MOST: usize = 4_096;

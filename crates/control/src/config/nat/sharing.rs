@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rheostat_nf::function::nat::{Mapping, NatConfig, Sharing};
+use rheostat_functions::nat::{Mapping, NatConfig, Sharing};
 
-use crate::config::run::YEAR;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::choice;
-use crate::reader::convert::number::{count, duration};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::YEAR;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::choice;
+use rheostat_settings::reader::convert::number::{count, duration};
 
 const STATES: [(&str, bool); 2] = [("shards", false), ("shared", true)];
 

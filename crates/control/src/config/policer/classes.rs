@@ -1,13 +1,13 @@
 //! `[[function.policer.class]]`: other rates for some prefixes.
 
-use rheostat_nf::function::policer::{ClassError, Classes};
+use rheostat_functions::policer::{ClassError, Classes};
 use rheostat_steer::Prefix;
 
 use super::meter::{self, Kind};
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::Table;
-use crate::reader::convert::{list, prefix};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::{list, prefix};
 
 /// Reads the default meter and those of the classes. `subject` has the leading bits of IPv4 and
 /// IPv6 addresses that share a bucket.

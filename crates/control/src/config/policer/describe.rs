@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use rheostat_nf::function::policer::{Action, Burst, Meter, PolicerConfig, Rate};
+use rheostat_functions::policer::{Action, Burst, Meter, PolicerConfig, Rate};
 use rheostat_steer::{Side, Whose};
 
-use crate::quantity::{Bytes, Count};
+use rheostat_settings::quantity::{Bytes, Count};
 
 /// Writes the limits of subscribers, and what happens to packets above them.
 pub(in crate::config) fn describe(

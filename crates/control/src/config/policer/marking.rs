@@ -1,13 +1,13 @@
 //! The colours packets come with, and what becomes of each colour.
 
-use rheostat_nf::function::policer::{Action, Actions, Colour, ColourMap, Dscp};
+use rheostat_functions::policer::{Action, Actions, Colour, ColourMap, Dscp};
 
 use super::meter::Kind;
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::number::integer;
-use crate::reader::convert::{boolean, list, parsed};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::{boolean, list, parsed};
+use rheostat_settings::reader::{Table, Value};
 
 const COLOURS: [(&str, Colour); 3] =
     [("green", Colour::Green), ("yellow", Colour::Yellow), ("red", Colour::Red)];

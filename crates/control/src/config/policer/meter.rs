@@ -1,12 +1,12 @@
 //! The rates and bursts of `[function.policer]` and of each of its classes.
 
-use rheostat_nf::function::policer::{Burst, Meter, Rate};
+use rheostat_functions::policer::{Burst, Meter, Rate};
 
-use crate::diagnostic::Finding;
-use crate::findings::Findings;
-use crate::reader::convert::boolean;
-use crate::reader::convert::number::{bit_rate, size};
-use crate::reader::{Table, Value};
+use rheostat_settings::diagnostic::Finding;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::convert::boolean;
+use rheostat_settings::reader::convert::number::{bit_rate, size};
+use rheostat_settings::reader::{Table, Value};
 
 /// Which meter all classes have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rheostat_serve::http::HttpConfig;
 
-use crate::findings::Findings;
-use crate::quantity::{Bytes, Span};
-use crate::reader::Table;
-use crate::reader::convert::number::{duration, size};
-use crate::reader::convert::{boolean, path};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::{Bytes, Span};
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::{duration, size};
+use rheostat_settings::reader::convert::{boolean, path};
 
 /// How long the head of a request may take, unless another time is given.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);

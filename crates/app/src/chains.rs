@@ -1,0 +1,173 @@
+//! The chains that a configuration can name.
+
+use std::sync::Arc;
+
+use rheostat_control::Config;
+use rheostat_control::config::FunctionConfig;
+use rheostat_control::config::monitor::MonitorFunction;
+use rheostat_control::config::nat::NatFunction;
+use rheostat_functions::lb::HealthBoard;
+use rheostat_functions::monitor::MonitorLog;
+use rheostat_functions::nat::{MappingLog, PortUsage, SharedNat};
+use rheostat_functions::shipped;
+use rheostat_functions::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
+use rheostat_ip::RunLimit;
+use rheostat_nf::AnyChain;
+use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
+use rheostat_state::txn::Objects;
+
+use crate::assemble::{error_limit, randomness};
+use crate::failure::Failure;
+use crate::port_warning::PortWatch;
+
+/// A chain, and what goes on beside it.
+pub(crate) struct BuiltChain {
+    pub(crate) chain: AnyChain,
+    /// Where the health of its backends is changed, if it balances load.
+    pub(crate) board: Option<Arc<HealthBoard>>,
+    pub(crate) log: Log,
+}
+
+impl BuiltChain {
+    /// A chain beside which nothing goes on.
+    fn alone(chain: AnyChain) -> BuiltChain {
+        BuiltChain { chain, board: None, log: Log::default() }
+    }
+}
+
+/// Whether the files that functions log to are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logs {
+    Written,
+    LeftAlone,
+}
+
+/// Builds the chain of these functions, which the configuration has checked, for so many lanes, under the run's limit of
+/// errors. With a seed it is the same each time.
+///
+/// # Errors
+/// [`Failure`] when a function cannot be made as configured, or a log cannot be written.
+pub(crate) fn build(
+    functions: &[FunctionConfig],
+    lanes: usize,
+    seed: Option<u64>,
+    errors: &RunLimit,
+    logs: Logs,
+) -> Result<BuiltChain, Failure> {
+    let objects = || objects_of(lanes, seed);
+    Ok(match functions {
+        // A router is what every chain is whose devices have addresses.
+        [] | [FunctionConfig::Router] => BuiltChain::alone(shipped::empty()),
+        [FunctionConfig::Firewall(firewall)] => {
+            let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
+            BuiltChain::alone(shipped::firewall(firewall)?)
+        }
+        [FunctionConfig::AntiDdos(antiddos)] => {
+            let objects = objects();
+            let antiddos = AntiDdos::new(antiddos.clone(), &objects);
+            BuiltChain::alone(shipped::antiddos(antiddos, &objects)?)
+        }
+        [FunctionConfig::Bridge(bridge)] => {
+            let objects = objects();
+            let bridge = Bridge::new(bridge.clone(), &objects);
+            BuiltChain::alone(shipped::bridge(bridge, &objects)?)
+        }
+        [FunctionConfig::Portscan(portscan)] => {
+            let objects = objects();
+            let portscan = Portscan::new(portscan.clone(), &objects);
+            BuiltChain::alone(shipped::portscan(portscan, &objects)?)
+        }
+        [FunctionConfig::Lb(lb)] => {
+            let lb = Lb::new(lb.clone()).limited_by(errors.clone());
+            let board = Some(lb.board());
+            BuiltChain { board, ..BuiltChain::alone(shipped::lb(lb)?) }
+        }
+        [FunctionConfig::Monitor(monitor)] => {
+            let (monitor, log) = open_monitor(monitor, logs)?;
+            BuiltChain { log, ..BuiltChain::alone(shipped::monitor(monitor)?) }
+        }
+        [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
+            let (objects, mut rng) = (objects(), randomness(seed));
+            let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
+            BuiltChain::alone(shipped::shared_nat(nat.limited_by(errors.clone()), &objects)?)
+        }
+        [FunctionConfig::Nat(nat)] => {
+            let (nat, log) = open_nat(nat, logs)?;
+            BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat.limited_by(errors.clone()))?) }
+        }
+        [FunctionConfig::Policer(policer)] => {
+            BuiltChain::alone(shipped::policer(Policer::new(policer.clone()))?)
+        }
+        [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
+            let (nat, log) = open_nat(nat, logs)?;
+            let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
+            let chain = shipped::firewall_nat(firewall, nat.limited_by(errors.clone()))?;
+            BuiltChain { log, ..BuiltChain::alone(chain) }
+        }
+        _ => unreachable!("the configuration knows the chains there are"),
+    })
+}
+
+/// Builds the chain of a configuration for so many lanes, to look at it.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn without_logs(config: &Config, lanes: usize) -> Result<BuiltChain, Failure> {
+    let errors = error_limit(config);
+    build(&config.chain, lanes, config.run.seed, &errors, Logs::LeftAlone)
+}
+
+fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
+    seed.map_or_else(|| Objects::new(lanes), |seed| Objects::seeded(lanes, seed))
+}
+
+/// The NAT of a configuration, and its log. While a run goes on, it is watched for how many ports are left.
+fn open_nat(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
+    if logs == Logs::LeftAlone {
+        return Ok((Nat::new(function.nat.clone(), None)?, Log::default()));
+    }
+    let log = function.log.as_ref().map(|path| (path, MappingLog::new()));
+    let nat = Nat::new(function.nat.clone(), log.as_ref().map(|(_, log)| log.clone()))?;
+    let usage = PortUsage::new(&function.nat);
+    let writer = log.map(|(path, log)| LogWriter::start(path, log)).transpose()?;
+    let ports = Arc::new(PortBoard::new(usage.clone()));
+    let watch = PortWatch::start(ports.clone())?;
+    Ok((nat.with_usage(usage), Log { writer, watch: Some((watch, ports)) }))
+}
+
+/// The monitor of a configuration, and its log.
+fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log), Failure> {
+    let config = function.monitor.clone();
+    let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
+        return Ok((Monitor::new(config, None), Log::default()));
+    };
+    let log = MonitorLog::new();
+    let interval = config.top.as_ref().and_then(|top| Some((top.interval?, top.listed)));
+    let writer = LogWriter::start(path, FlowLines::new(log.clone(), interval))?;
+    Ok((Monitor::new(config, Some(log)), Log { writer: Some(writer), watch: None }))
+}
+
+/// What goes on beside a run: the writer of a log, if there is a log, and the watch on the ports.
+#[derive(Default)]
+pub(crate) struct Log {
+    writer: Option<LogWriter>,
+    watch: Option<(PortWatch, Arc<PortBoard>)>,
+}
+
+impl Log {
+    /// The log that is written, if there is one.
+    pub(crate) fn monitor(&self) -> Option<LogMonitor> {
+        self.writer.as_ref().map(LogWriter::monitor)
+    }
+
+    /// How many ports the chain's NAT has in use, if it has one.
+    pub(crate) fn ports(&self) -> Option<Arc<PortBoard>> {
+        self.watch.as_ref().map(|(_, ports)| ports.clone())
+    }
+
+    /// Ends what goes on beside the run. What is missing in a file is in the summary.
+    pub(crate) fn close(self) {
+        drop(self.watch);
+        let _ = self.writer.map(LogWriter::close);
+    }
+}

@@ -1,0 +1,244 @@
+//! What a running instance does when it is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rheostat_base::{QueueId, ShardId};
+use rheostat_control::BalanceBoard;
+use rheostat_control::config::BalanceConfig;
+use rheostat_functions::lb::HealthBoard;
+use rheostat_observe::control::{
+    BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
+};
+use rheostat_observe::{LinkBoard, OutputFiles, PortBoard, Summary};
+use rheostat_run::RunView;
+use rheostat_serve::ServeControl;
+use rheostat_state::txn::Objects;
+use rheostat_steer::Fence;
+use rheostat_steer::policy::Settings;
+
+use super::peer::Peer;
+use crate::objectives::with_progress;
+
+/// How long a table's fence may take to pass: a worker that polls passes it at once.
+const FENCE: Duration = Duration::from_secs(30);
+/// How often a fence is looked at.
+const GLANCE: Duration = Duration::from_micros(50);
+/// How long shards may take to apply another health of backends: half a second, unless a lane is stuck.
+const APPLY: Duration = Duration::from_secs(5);
+/// How often it is looked whether they have.
+const APPLY_GLANCE: Duration = Duration::from_millis(2);
+/// The longest pause between two rewrites.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A running instance, as clients of the control socket see it.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    /// The run.
+    pub(crate) view: Arc<RunView>,
+    /// Set to end the run.
+    pub(crate) interrupted: Arc<AtomicBool>,
+    /// Where the health of backends is changed, if the chain has a load balancer.
+    pub(crate) board: Option<Arc<HealthBoard>>,
+    /// How it is decided which lane owns which shard.
+    pub(crate) balance: BalanceConfig,
+    /// Where it is shown what was decided.
+    pub(crate) progress: BalanceBoard,
+    /// What policies plan with.
+    pub(crate) settings: Settings,
+    /// The functions of the chain.
+    pub(crate) functions: Vec<String>,
+    /// What they share, if they share anything.
+    pub(crate) objects: Option<Objects>,
+    /// The files that the run writes.
+    pub(crate) files: OutputFiles,
+    /// The files that the run reads or writes, which no capture may overwrite.
+    pub(crate) in_use: Vec<FileInUse>,
+    /// What has happened to the interfaces of live devices.
+    pub(crate) links: Arc<LinkBoard>,
+    /// The ports of the chain's NAT, if it has one.
+    pub(crate) ports: Option<Arc<PortBoard>>,
+    /// The service over TCP, if it is one.
+    pub(crate) service: Option<ServeControl>,
+}
+
+impl Instance {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the client has gone, or does not read.
+    pub(super) fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
+        let reply = match request {
+            Request::Status => Ok(self.status()),
+            Request::Table { device, entries, shuffle } => {
+                self.table(device, entries, shuffle, peer)
+            }
+            Request::Backend { service, backend, health } => {
+                self.set_backend(service, backend, health, peer)
+            }
+            Request::Capture(request) => return self.capture(&request, peer),
+            Request::Trace(request) => return self.trace(&request, peer),
+            Request::Explain(request) => self.explain(&request, peer),
+            Request::Profile(request) => self.profile(&request, peer),
+            Request::Connections(request) => return self.connections(&request, peer),
+            Request::Stop => {
+                self.interrupted.store(true, Ordering::Relaxed);
+                Ok(Reply::Stopping)
+            }
+        };
+        peer.send(&reply.unwrap_or_else(|message| Reply::Error { message }))
+    }
+
+    fn status(&self) -> Reply {
+        let sample = self.view.sample();
+        let incomplete = self.files.incomplete();
+        let links = self.links.lines();
+        let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
+        let ports = ports.unwrap_or_default();
+        let progress = self.progress.read();
+        let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
+        let summary = with_progress(summary, &progress, &self.view, &sample);
+        let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
+            let (arrived, lost, sent) = (counters.arrived, counters.lost(), counters.sent);
+            DeviceState { device: device.clone(), arrived, lost, sent }
+        });
+        let backends = self.board.iter().flat_map(|board| board.backends());
+        let state = |(service, backend, health): (String, String, _)| BackendState {
+            service,
+            backend,
+            health: HealthWord::from(health),
+        };
+        let devices = devices.collect();
+        let tcp = self.service.iter().flat_map(|service| {
+            let current = ("tcpCurrEstab", service.connections() as u64);
+            service.totals().mib().into_iter().chain([current])
+        });
+        let service = self.service.iter().flat_map(|service| {
+            let current = ("half_open", service.half_open() as u64);
+            service.totals().named().chain([current])
+        });
+        Reply::Status(Box::new(Status {
+            summary,
+            devices,
+            tcp: by_name(tcp),
+            service: by_name(service),
+            backends: backends.map(state).collect(),
+        }))
+    }
+
+    fn set_backend(
+        &self,
+        service: String,
+        backend: String,
+        health: HealthWord,
+        peer: &Peer,
+    ) -> Result<Reply, String> {
+        let Some(board) = &self.board else {
+            return Err("the chain has no load balancer, so there are no backends".to_owned());
+        };
+        let change =
+            board.set(&service, &backend, health.into()).map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        loop {
+            let pending = board.pending(change.generation);
+            if pending.is_empty() {
+                let state = BackendState { service, backend, health };
+                return Ok(Reply::Backend { state, moved: change.moved });
+            }
+            if peer.run_is_over() || peer.has_gone() {
+                return Err("the run is over".to_owned());
+            }
+            if start.elapsed() > APPLY {
+                return Err(format!(
+                    "`{backend}` of `{service}` is set to {health}, but after {} s {} may still go by \
+                     what it was before: is a worker stuck?",
+                    APPLY.as_secs(),
+                    self.lanes_of(&pending)
+                ));
+            }
+            thread::sleep(APPLY_GLANCE);
+        }
+    }
+
+    /// The lanes that own these shards, for messages.
+    fn lanes_of(&self, shards: &[ShardId]) -> String {
+        let owners = self.view.migrator().owners().to_vec();
+        let lanes = shards.iter().filter_map(|shard| owners.get(shard.index()));
+        let lanes: BTreeSet<_> = lanes.map(|lane| lane.0).collect();
+        let names: Vec<_> = lanes.iter().map(|lane| format!("lane {lane}")).collect();
+        format!("{} ({} shards)", names.join(", "), shards.len())
+    }
+
+    fn table(
+        &self,
+        device: String,
+        entries: Option<Vec<u16>>,
+        shuffle: Option<Shuffle>,
+        peer: &Peer,
+    ) -> Result<Reply, String> {
+        let rewrites = match (entries, shuffle) {
+            (Some(_), Some(_)) => {
+                return Err("give either `entries` or `shuffle`, not both".to_owned());
+            }
+            (Some(entries), None) => {
+                let entries: Vec<_> = entries.into_iter().map(QueueId).collect();
+                self.rewrite(&device, &entries, peer)?;
+                1
+            }
+            (None, Some(shuffle)) => self.shuffle(&device, shuffle, peer)?,
+            (None, None) => 0,
+        };
+        let entries = self.view.table(&device).map_err(|error| error.to_string())?;
+        let entries = entries.into_iter().map(|queue| queue.0).collect();
+        Ok(Reply::Table { device, entries, rewrites })
+    }
+
+    /// Puts the entries into another order, as often as asked for, unless the client goes or the run
+    /// ends. Returns how often.
+    fn shuffle(&self, device: &str, shuffle: Shuffle, peer: &Peer) -> Result<u32, String> {
+        let mut rng = StdRng::seed_from_u64(shuffle.seed);
+        let mut entries = self.view.table(device).map_err(|error| error.to_string())?;
+        let pause = Duration::from_millis(shuffle.pause_ms).min(LONGEST_PAUSE);
+        for time in 0..shuffle.times {
+            if peer.has_gone() || peer.run_is_over() {
+                return Ok(time);
+            }
+            entries.shuffle(&mut rng);
+            self.rewrite(device, &entries, peer)?;
+            peer.pause(pause);
+        }
+        Ok(shuffle.times)
+    }
+
+    /// Rewrites a table and waits until no packet can be placed by the old entries any more.
+    fn rewrite(&self, device: &str, entries: &[QueueId], peer: &Peer) -> Result<(), String> {
+        let fence: Fence = self.view.rewrite(device, entries).map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        while !fence.passed() {
+            if peer.run_is_over() {
+                return Err("the run is over".to_owned());
+            }
+            if start.elapsed() > FENCE {
+                let seconds = FENCE.as_secs();
+                return Err(format!(
+                    "the new entries of `{device}` are written, but after {seconds} s packets may still \
+                     be placed by the old ones: is a worker stuck?"
+                ));
+            }
+            thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+}
+
+/// Counters by their names.
+fn by_name<'a>(counters: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
+    counters.map(|(name, count)| (name.to_owned(), count)).collect()
+}

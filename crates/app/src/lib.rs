@@ -1,0 +1,168 @@
+//! The commands of a program that runs functions and services: `rheo`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod out;
+
+mod advise;
+mod assemble;
+mod bench;
+mod capture;
+mod chains;
+mod check;
+mod choices;
+mod control;
+mod devices;
+mod doctor;
+mod explain;
+mod failure;
+mod generate;
+#[cfg(test)]
+mod help_and_version;
+mod identity;
+mod interrupt;
+mod kept_file;
+mod links;
+mod load;
+mod machine;
+mod machine_costs;
+mod memory;
+mod mtu;
+mod nat_host;
+mod network;
+mod objectives;
+mod output_file;
+mod page_file;
+mod port_warning;
+mod preflight;
+mod profile;
+mod request_scenario;
+mod run;
+mod serve;
+mod sim;
+mod trace;
+
+use std::alloc::System;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use rheostat_bench::record::Build;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// Counts allocations, so that the benchmark can say that a packet costs none.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What this binary was built from, and how.
+const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
+
+/// The version, the commit that it was built from, and the cargo profile.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("RHEO_COMMIT"), ", ", env!("RHEO_PROFILE"), ")");
+
+/// Scales stateful network functions over the cores of a machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rheo",
+    version = VERSION,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  rheo run configs/demo.toml
+  rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 \\
+    --json
+  rheo check configs/firewall.toml --offline
+  rheo doctor
+  rheo status --control /run/rheo/nat.sock
+  rheo explain configs/nat.toml --input in.pcap --lanes 4
+  rheo profile configs/antiddos.toml --lanes 2
+  rheo gen --output mix.pcap --packets 1M --flows 64k
+  rheo sim balance --cores 16
+  rheo advise --service 10us --load 0.8 --cores 8
+  rheo serve http --root . --device lan=tap:rheo0 --address 10.0.0.1/24 \\
+    --port 80
+  rheo load --address 10.0.0.1:7000 --rate 20k --connections 64
+  rheo bench nf"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a chain of functions, or a service, as configured.
+    Run(run::Args),
+    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay, synthetic work.
+    Serve(Box<serve::Args>),
+    /// Measure the latency of a server over TCP, with an open loop of requests.
+    Load(Box<load::Args>),
+    /// Check a configuration without running it.
+    Check(check::Args),
+    /// Write generated or replayed traffic to a capture, or describe it.
+    Gen(Box<generate::Args>),
+    /// Check kernel, NIC and privileges; print fixes.
+    Doctor(doctor::Args),
+    /// Show the metrics of a running instance.
+    Status(control::StatusArgs),
+    /// List the connections of a running service over TCP.
+    Connections(control::ConnectionsArgs),
+    /// Show or rewrite the indirection table of a running instance's device.
+    Table(control::TableArgs),
+    /// Show what a policy would do with the load of a running instance, or of a capture, and why.
+    Explain(explain::Args),
+    /// Find what limits the scaling of a chain; print fixes.
+    Profile(profile::Args),
+    /// Take a load balancer's backend out of service, or back in.
+    Backend(control::BackendArgs),
+    /// Copy packets of a running instance into a file.
+    Capture(capture::Args),
+    /// Trace packets through a running instance.
+    Trace(trace::Args),
+    /// Drain and stop a running instance.
+    Stop(control::StopArgs),
+    /// Show which host has an external endpoint.
+    NatHost(nat_host::Args),
+    /// Simulate a scenario on any number of cores.
+    Sim(sim::Args),
+    /// Recommend a scheduler for a service over TCP.
+    Advise(Box<advise::Args>),
+    /// Measure.
+    Bench(bench::Args),
+}
+
+/// Runs the command that the program was called with.
+pub fn main() -> ExitCode {
+    // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
+    // process without a summary.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    let command = match Cli::try_parse() {
+        Ok(Cli { command }) => command,
+        Err(error) => return out::usage(&error),
+    };
+    let outcome = match command {
+        Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Gen(args) => generate::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Status(args) => control::status(&args),
+        Command::Connections(args) => control::connections(&args),
+        Command::Table(args) => control::table(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Backend(args) => control::backend(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Stop(args) => control::stop(&args),
+        Command::NatHost(args) => nat_host::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Advise(args) => advise::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        failure.print();
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,63 @@
+//! `rheo nat-host`: whose external endpoint it is, where that follows from the configuration.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use rheostat_control::config::FunctionConfig;
+use rheostat_control::{Config, Overrides};
+use rheostat_functions::nat::Pool;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::out;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rheo nat-host gateway.toml 203.0.113.1:4711
+  rheo nat-host gateway.toml --json 203.0.113.1:4711 203.0.113.2:5000
+
+The NAT of the configuration must give each host a block of ports (`deterministic = true`); otherwise, search
+the log. The exit status is 1 when an endpoint belongs to no host.")]
+pub(crate) struct Args {
+    /// The configuration.
+    config: PathBuf,
+    /// External endpoints, such as 203.0.113.1:4711.
+    #[arg(required = true)]
+    endpoints: Vec<SocketAddrV4>,
+    /// Print one line of JSON for each.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found {
+    external: SocketAddrV4,
+    host: Option<std::net::Ipv4Addr>,
+}
+
+/// Looks endpoints up.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (config, warnings) = Config::load(&args.config, &Overrides::default())?;
+    if !warnings.is_empty() {
+        out::report(&warnings);
+    }
+    let nat = config.chain.iter().find_map(|function| match function {
+        FunctionConfig::Nat(nat) if nat.nat.deterministic => Some(&nat.nat),
+        _ => None,
+    });
+    let pool = Pool::new(nat.ok_or(Failure::NoBlocks)?)?;
+    let mut all = true;
+    for &external in &args.endpoints {
+        let host = pool.host_of(*external.ip(), external.port());
+        all &= host.is_some();
+        if args.json {
+            let line = serde_json::to_string(&Found { external, host });
+            out!("{}", line.expect("addresses are always JSON"));
+        } else {
+            let host = host.map_or("no host".to_owned(), |host| host.to_string());
+            out!("{external}  {host}");
+        }
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,255 @@
+//! From the addresses and routes of a configuration to the network layer of a run.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rheostat_base::DeviceId;
+use rheostat_control::config::device::live::Access;
+use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, MacAddress};
+use rheostat_control::config::network::RouteConfig;
+use rheostat_control::config::{FunctionConfig, NetworkConfig};
+use rheostat_control::{Config, KernelFollower, KernelResolver};
+use rheostat_functions::lb::check::HealthChecks;
+use rheostat_io::InterfaceLink;
+use rheostat_ip::kernel::KnownNeighbours;
+use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Policy, Route, RunLimit};
+use rheostat_steer::{Orientation, Prefix, PrefixList};
+
+use crate::failure::Failure;
+
+/// The longest packet of a simulated device or a capture, where its configuration does not say.
+const USUAL_MTU: u16 = 1_500;
+
+/// The network layer of a run, and what is looked after through it.
+pub(crate) struct Wiring {
+    pub(crate) network: Arc<Network>,
+    pub(crate) checks: Option<Arc<HealthChecks>>,
+    /// Keeps the routes as the kernel has them, where it is followed.
+    pub(crate) follower: Option<KernelFollower>,
+}
+
+/// The network that a configuration describes; `None` where devices have no addresses. Its devices must be
+/// open: mirrors are made by that. Errors are sent under `errors`, and `seed` spreads health checks.
+///
+/// # Errors
+/// As [`plan`], and when the kernel's routes and neighbours cannot be read.
+pub(crate) fn of(config: &Config, errors: RunLimit, seed: u64) -> Result<Option<Wiring>, Failure> {
+    note_unchecked(config);
+    let planned = plan(config, seed, &link_of_kernel)?;
+    let Some((network, checks)) = planned else { return Ok(None) };
+    let mut network = network.with_error_limit(errors);
+    let beside_kernel = is_beside_kernel(config);
+    if beside_kernel {
+        network = network.with_resolver(Arc::new(KernelResolver::new(live_devices(config))?));
+    }
+    let network = Arc::new(network);
+    let neighbours = match beside_kernel {
+        true => KnownNeighbours::All,
+        false => KnownNeighbours::Permanent,
+    };
+    let follower = match config.network.follow_kernel || beside_kernel {
+        true => Some(follow(config, network.clone(), routes(config), neighbours)?),
+        false => None,
+    };
+    Ok(Some(Wiring { network, checks, follower }))
+}
+
+fn is_beside_kernel(config: &Config) -> bool {
+    config.serve.as_ref().is_some_and(|serve| serve.beside_kernel)
+}
+
+/// The routes of the configuration.
+fn routes(config: &Config) -> Vec<Route> {
+    let route = |route: &RouteConfig| Route {
+        prefix: route.to,
+        gateway: route.via,
+        device: Some(route.device),
+    };
+    config.network.routes.iter().map(route).collect()
+}
+
+/// The device on which no backend answers, as its link is a capture: the configuration alone states which ones are up.
+fn unanswered(config: &Config) -> Option<&DeviceConfig> {
+    let is_played = |device: &&DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
+    config.devices.iter().find(is_played)
+}
+
+/// A network, and the health checks among its local services.
+type Planned = (Network, Option<Arc<HealthChecks>>);
+
+/// The link of an interface; `None` where it is not known.
+type LinkOf = dyn Fn(&LiveConfig) -> Result<Option<InterfaceLink>, Failure>;
+
+/// The link as the kernel has it. A tap interface may be made only when its device opens.
+pub(crate) fn link_of_kernel(live: &LiveConfig) -> Result<Option<InterfaceLink>, Failure> {
+    let interface = live.interface.clone().unwrap_or_default();
+    match InterfaceLink::of(&interface) {
+        Ok(link) => Ok(Some(link)),
+        Err(_) if live.access == Access::Tap => Ok(None),
+        Err(source) => Err(Failure::Link { interface, source }),
+    }
+}
+
+/// The network before the kernel is asked for more than links.
+///
+/// # Errors
+/// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
+/// is no address to check backends from.
+pub(crate) fn plan(config: &Config, seed: u64, link: &LinkOf) -> Result<Option<Planned>, Failure> {
+    let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
+        if unanswered(config).is_some() {
+            return Ok(None);
+        }
+        let lb = config.chain.iter().find_map(|function| match function {
+            FunctionConfig::Lb(lb) => Some(lb),
+            _ => None,
+        });
+        let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
+        Ok::<_, Failure>(checks.map(Arc::new))
+    };
+    if config.devices.iter().all(|device| device.addresses.is_empty()) {
+        // Reports what is missing if backends are to be checked.
+        checks(&|_| None)?;
+        return Ok(None);
+    }
+    let interfaces = interfaces(config, link)?;
+    let NetworkConfig { neighbours, policy, .. } = &config.network;
+    // The kernel announces its addresses itself.
+    let policy = Policy { announce: policy.announce && !is_beside_kernel(config), ..*policy };
+    let mut network = Network::new(interfaces, &routes(config), policy)?;
+    for neighbour in neighbours {
+        network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
+    }
+    let checks = checks(&|peer| speaker(&network, peer)?.address_towards(peer))?;
+    if let Some(checks) = &checks {
+        network = network.with_local_service(checks.clone());
+    }
+    Ok(Some((network, checks)))
+}
+
+/// Notes that backends are not checked, if they should be.
+fn note_unchecked(config: &Config) {
+    let Some(device) = unanswered(config) else { return };
+    let is_checked = |function: &FunctionConfig| match function {
+        FunctionConfig::Lb(lb) => lb.services.iter().any(|service| service.check.is_some()),
+        _ => false,
+    };
+    if config.chain.iter().any(is_checked) {
+        let name = &device.name;
+        err!(
+            "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
+        );
+    }
+}
+
+fn follow(
+    config: &Config,
+    network: Arc<Network>,
+    given: Vec<Route>,
+    neighbours: KnownNeighbours,
+) -> Result<KernelFollower, Failure> {
+    let devices = live_devices(config).collect();
+    let report = |message: &str| err!("warning: {message}");
+    Ok(KernelFollower::start(network, devices, given, neighbours, report)?)
+}
+
+/// The devices on interfaces of this machine, and the names of these.
+fn live_devices(config: &Config) -> impl Iterator<Item = (String, DeviceId)> + '_ {
+    config.devices.iter().enumerate().filter_map(|(number, device)| {
+        let DeviceKind::Live(live) = &device.kind else { return None };
+        Some((live.interface.clone()?, DeviceId(number as u8)))
+    })
+}
+
+/// The interface that speaks to a host: the one on its link, or that towards it.
+fn speaker(network: &Network, peer: IpAddr) -> Option<&Interface> {
+    let on_link = network.interfaces().iter().find(|interface| interface.is_on_link(peer));
+    on_link.or_else(|| {
+        let routes = network.routes();
+        match routes.hop(routes.lookup(peer)) {
+            Hop::OnLink(device) | Hop::Gateway(device, _) => network.interface(device),
+            _ => None,
+        }
+    })
+}
+
+fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, Failure> {
+    let mut interfaces = Vec::new();
+    for (number, device) in config.devices.iter().enumerate() {
+        interfaces.push(interface(DeviceId(number as u8), device, link)?);
+    }
+    let served = served(&config.chain);
+    for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
+        let outside = device.orientation == Orientation::Outside;
+        let theirs = |address: &&IpAddr| interface.is_on_link(**address) || outside;
+        let host = |address: &IpAddr| {
+            Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
+        };
+        interface.proxied = served.iter().filter(theirs).map(host).collect::<PrefixList>();
+    }
+    Ok(interfaces)
+}
+
+fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, Failure> {
+    let own = match &config.kind {
+        DeviceKind::Live(live) => link(live)?,
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
+    };
+    let mac = match (config.mac, own) {
+        (Some(MacAddress(mac)), _) => mac,
+        (None, Some(InterfaceLink { mac: Some(mac), .. })) => mac,
+        (None, Some(_)) => return Err(Failure::NotEthernet { device: config.name.clone() }),
+        // Administered locally (IEEE 802), and different for each device.
+        (None, None) => [2, 0, 0, 0, 0, id.0 + 1],
+    };
+    let carried = own.map(|link| u16::try_from(link.mtu).unwrap_or(u16::MAX));
+    let mtu = match (config.mtu, carried) {
+        (Some(given), Some(carried)) => given.min(carried),
+        (given, carried) => given.or(carried).unwrap_or(USUAL_MTU),
+    };
+    let addresses = config.addresses.iter();
+    Ok(Interface {
+        mtu,
+        addresses: addresses
+            .map(|own| InterfaceAddress { address: own.address, length: own.length })
+            .collect(),
+        is_played: !matches!(config.kind, DeviceKind::Live(_)),
+        ..Interface::new(id, &config.name, mac)
+    })
+}
+
+/// Warnings about devices that are to carry longer packets than their interfaces do.
+pub(crate) fn mtu_warnings(config: &Config) -> Vec<String> {
+    let warning = |device: &DeviceConfig| {
+        let DeviceKind::Live(live) = &device.kind else { return None };
+        let given = device.mtu.filter(|_| !device.addresses.is_empty())?;
+        let carried = InterfaceLink::of(live.interface.as_deref()?).ok()?.mtu;
+        (u32::from(given) > carried).then(|| {
+            let name = &device.name;
+            format!(
+                "device `{name}` has `mtu = {given}`, but its interface carries {carried}: packets have {carried} bytes \
+                 at most"
+            )
+        })
+    };
+    config.devices.iter().filter_map(warning).collect()
+}
+
+/// The addresses that the functions stand for: packets to them are the chain's, and neighbours find them
+/// here.
+fn served(chain: &[FunctionConfig]) -> Vec<IpAddr> {
+    chain
+        .iter()
+        .flat_map(|function| match function {
+            FunctionConfig::Nat(nat) => nat.nat.external.iter().map(|v4| (*v4).into()).collect(),
+            FunctionConfig::Lb(lb) => lb.services.iter().map(|service| service.vip).collect(),
+            FunctionConfig::Firewall(_)
+            | FunctionConfig::Policer(_)
+            | FunctionConfig::Monitor(_)
+            | FunctionConfig::AntiDdos(_)
+            | FunctionConfig::Bridge(_)
+            | FunctionConfig::Portscan(_)
+            | FunctionConfig::Router => Vec::new(),
+        })
+        .collect()
+}

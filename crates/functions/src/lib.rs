@@ -1,0 +1,25 @@
+//! The network functions that come with rheostat: one folder each.
+
+#![forbid(unsafe_code, reason = "no `static mut`: what flows share lies in a `Vector` or a `Map`")]
+
+pub mod ageing_map;
+pub mod antiddos;
+pub mod bridge;
+pub mod firewall;
+pub mod lb;
+pub mod monitor;
+pub mod nat;
+pub mod policer;
+pub mod portscan;
+// Unit tests have their own chains, and need not compile these once more.
+#[cfg(not(test))]
+pub mod shipped;
+
+pub use antiddos::AntiDdos;
+pub use bridge::Bridge;
+pub use firewall::Firewall;
+pub use lb::Lb;
+pub use monitor::Monitor;
+pub use nat::Nat;
+pub use policer::Policer;
+pub use portscan::Portscan;

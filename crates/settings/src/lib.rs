@@ -1,0 +1,23 @@
+//! Reading of configurations: TOML text becomes typed values, and every mistake is noted with its place and its fix.
+//!
+//! | file | content |
+//! |---|---|
+//! | `document` | text to a TOML document, with all errors of syntax |
+//! | `reader` | a document's keys to typed values, with all that do not fit |
+//! | `findings` | the mistakes noted so far, and the place of each key |
+//! | `diagnostic` | a mistake, and its report with lines of the file |
+//! | `quantity` | numbers with units, as people write and read them |
+//! | `lifetime` | lifetimes of flows, with the least that RFCs require |
+//! | `suggestion` | the nearest known word, lists of words |
+
+pub mod diagnostic;
+pub mod document;
+pub mod findings;
+pub mod lifetime;
+pub mod quantity;
+pub mod reader;
+pub mod suggestion;
+
+pub use diagnostic::{Finding, Report};
+pub use findings::Findings;
+pub use reader::{Table, Value};
