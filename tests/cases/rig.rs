@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::{DeviceId, DropReason, Time};
-use rheostat_control::Config;
 use rheostat_control::config::FunctionConfig;
 use rheostat_control::config::nat::NatFunction;
+use rheostat_control::{Config, Registry};
 use rheostat_functions::monitor::MonitorLog;
 use rheostat_functions::nat::{NatConfig, SharedNat};
 use rheostat_functions::shipped;
@@ -142,7 +142,10 @@ fn configure(script: &Script) -> Result<Config, String> {
     );
     // Its lines are not those of the case, but the message shows the text.
     let name = format!("{}, its settings", script.name);
-    Config::parse(&text, &name).map(|(config, _)| config).map_err(|report| report.render(false))
+    let registry = Registry::new().with_functions(rheostat_functions::ALL);
+    Config::parse(&text, &name, &registry)
+        .map(|(config, _)| config)
+        .map_err(|report| report.render(false))
 }
 
 fn run_chain(

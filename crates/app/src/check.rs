@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use rheostat_control::{AnyMachine, Config, Machine};
 use rheostat_steer::{PacketSet, Protocols};
 
+use crate::app::App;
 use crate::chains;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
@@ -54,8 +55,8 @@ pub(crate) struct Args {
 }
 
 /// Loads a configuration and prints what it would run, or its errors.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    match check(args) {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+    match check(app, args) {
         Err(failure) if args.json => {
             let diagnostics = diagnostics::of_failure(&failure, &args.config);
             out!("{}", serde_json::json!({ "ok": false, "diagnostics": diagnostics }));
@@ -65,10 +66,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-fn check(args: &Args) -> Result<ExitCode, Failure> {
+fn check(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
     let (mut config, warnings) =
-        Config::load_for(&args.config, &args.overrides.to_overrides(), machine)?;
+        Config::load_for(&args.config, &args.overrides.to_overrides(), machine, &app.registry)?;
     if !warnings.is_empty() && !args.json {
         out::report(&warnings);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rheostat_observe::control::{ExplainRequest, Reply, Request};
 use rheostat_observe::explain::Explanation;
 
+use crate::app::App;
 use crate::control::Target;
 use crate::failure::Failure;
 use crate::run::OverrideArgs;
@@ -52,9 +53,9 @@ pub(crate) struct Args {
 }
 
 /// Looks, asks and prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     let explanation = match &args.config {
-        Some(config) => capture::explain(config, &args.overrides, args.load)?,
+        Some(config) => capture::explain(app, config, &args.overrides, args.load)?,
         None => ask(args)?,
     };
     if args.json {

@@ -5,6 +5,7 @@
 mod out;
 
 mod advise;
+mod app;
 mod assemble;
 mod bench;
 mod capture;
@@ -46,6 +47,7 @@ use std::alloc::System;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+pub use app::App;
 use clap::{Parser, Subcommand};
 use rheostat_bench::record::Build;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -131,8 +133,19 @@ enum Command {
     Bench(bench::Args),
 }
 
-/// Runs the command that the program was called with.
+/// Runs the command that the program was called with, with everything that comes with rheostat.
 pub fn main() -> ExitCode {
+    App::new().main()
+}
+
+impl App {
+    /// Runs the command that the program was called with.
+    pub fn main(self) -> ExitCode {
+        main_of(&self)
+    }
+}
+
+fn main_of(app: &App) -> ExitCode {
     // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
@@ -141,22 +154,22 @@ pub fn main() -> ExitCode {
         Err(error) => return out::usage(&error),
     };
     let outcome = match command {
-        Command::Run(args) => run::run(&args),
-        Command::Serve(args) => serve::run(&args),
+        Command::Run(args) => run::run(app, &args),
+        Command::Serve(args) => serve::run(app, &args),
         Command::Load(args) => load::run(&args),
-        Command::Check(args) => check::run(&args),
+        Command::Check(args) => check::run(app, &args),
         Command::Gen(args) => generate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => control::status(&args),
         Command::Connections(args) => control::connections(&args),
         Command::Table(args) => control::table(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Profile(args) => profile::run(&args),
+        Command::Explain(args) => explain::run(app, &args),
+        Command::Profile(args) => profile::run(app, &args),
         Command::Backend(args) => control::backend(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Stop(args) => control::stop(&args),
-        Command::NatHost(args) => nat_host::run(&args),
+        Command::NatHost(args) => nat_host::run(app, &args),
         Command::Sim(args) => sim::run(&args),
         Command::Advise(args) => advise::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -9,6 +9,7 @@ use rheostat_control::{Config, Overrides};
 use rheostat_functions::nat::Pool;
 use serde::Serialize;
 
+use crate::app::App;
 use crate::failure::Failure;
 use crate::out;
 
@@ -37,8 +38,8 @@ struct Found {
 }
 
 /// Looks endpoints up.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (config, warnings) = Config::load(&args.config, &Overrides::default())?;
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+    let (config, warnings) = Config::load(&args.config, &Overrides::default(), &app.registry)?;
     if !warnings.is_empty() {
         out::report(&warnings);
     }

@@ -10,6 +10,7 @@ use rheostat_control::{Config, DeviceOverride, Overrides};
 use rheostat_observe::control::{ProfileRequest, Reply, Request};
 use rheostat_observe::profile::{Observed, ScalingProfile};
 
+use crate::app::App;
 use crate::control::Target;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
@@ -51,9 +52,9 @@ pub(crate) struct Args {
 }
 
 /// Runs or asks, and prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     let (profile, sound) = match &args.config {
-        Some(path) => of_run(load(path, args.overrides.to_overrides())?)?,
+        Some(path) => of_run(load(app, path, args.overrides.to_overrides())?)?,
         None => (ask(args)?, true),
     };
     if args.json {
@@ -73,8 +74,9 @@ fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
 }
 
 /// The configuration, with generated packets where it names no captures, and an end.
-fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
-    let (mut config, mut warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
+fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
+    let (mut config, mut warnings) =
+        Config::load_for(path, &overrides, &ThisMachine, &app.registry)?;
     if config.serve.is_some() {
         return Err(Failure::NoProfile);
     }
@@ -86,7 +88,7 @@ fn load(path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Fail
             name: device.name.clone(),
             kind: KindOverride::Sim(RATE),
         }));
-        (config, warnings) = Config::load_for(path, &overrides, &ThisMachine)?;
+        (config, warnings) = Config::load_for(path, &overrides, &ThisMachine, &app.registry)?;
     }
     if !warnings.is_empty() {
         out::report(&warnings);

@@ -21,6 +21,7 @@ use rheostat_run::Sample;
 use rheostat_run::{RunReport, RunView, Runtime};
 use rheostat_state::txn::Objects;
 
+use crate::app::App;
 use crate::assemble::{self, Assembly};
 use crate::chains::{self, BuiltChain, Logs};
 use crate::control::{ControlSocket, Instance, Server};
@@ -129,9 +130,10 @@ impl OverrideArgs {
 }
 
 /// Loads, assembles, runs, and reports.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     let overrides = args.overrides.to_overrides();
-    let (mut config, warnings) = Config::load_for(&args.config, &overrides, &ThisMachine)?;
+    let (mut config, warnings) =
+        Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
     if let Some(path) = &args.control {
         config.observe.control = Some(path.clone());
     }

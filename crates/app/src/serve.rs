@@ -38,6 +38,7 @@ pub(crate) use self::placing::place;
 use self::summary::ServeSummary;
 use self::work::WorkReport;
 pub(crate) use self::work::{buffer_bytes, operations_of_roots};
+use crate::app::App;
 use crate::assemble;
 use crate::control::{ControlSocket, Instance, Server};
 use crate::failure::Failure;
@@ -273,12 +274,12 @@ struct CommonArgs {
 }
 
 /// Serves as the flags state until it is told to end, and reports.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     let common = match &args.service {
         ServiceArgs::Work(work) if work.common.is_none() => return work::run_calibration(work),
         service => service.common().ok_or(Failure::NotLive)?,
     };
-    let config = flags::config(&args.service, common)?;
+    let config = flags::config(app, &args.service, common)?;
     serve(config, common.fault, Report { json: common.json, times: common.times })
 }
 

@@ -47,6 +47,7 @@ pub use workers::WorkersConfig;
 use crate::check;
 use crate::machine::{AnyMachine, Machine};
 use crate::overrides::Overrides;
+use crate::registry::Registry;
 use rheostat_settings::diagnostic::Report;
 use rheostat_settings::document;
 use rheostat_settings::findings::Findings;
@@ -130,10 +131,14 @@ pub enum MissingInput {
 }
 
 impl Config {
-    /// Reads the configuration `text`; `name` is the file's, for messages. Beside the configuration
+    /// Reads the configuration `text`, which may name what is in `registry`; `name` is the file's, for messages. Beside the configuration
     /// comes a report of warnings, mostly empty. Otherwise the report has every mistake found.
-    pub fn parse(text: &str, name: &str) -> Result<(Config, Report), Box<Report>> {
-        Config::parse_with(text, name, &Overrides::default())
+    pub fn parse(
+        text: &str,
+        name: &str,
+        registry: &Registry,
+    ) -> Result<(Config, Report), Box<Report>> {
+        Config::parse_with(text, name, &Overrides::default(), registry)
     }
 
     /// As [`Config::parse`], with the command line's flags in place of the file's settings. What is
@@ -142,8 +147,9 @@ impl Config {
         text: &str,
         name: &str,
         overrides: &Overrides,
+        registry: &Registry,
     ) -> Result<(Config, Report), Box<Report>> {
-        Config::parse_for(text, name, None, overrides, &AnyMachine)
+        Config::parse_for(text, name, None, overrides, &AnyMachine, registry)
     }
 
     /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
@@ -154,13 +160,16 @@ impl Config {
         file: Option<&Path>,
         overrides: &Overrides,
         machine: &dyn Machine,
+        registry: &Registry,
     ) -> Result<(Config, Report), Box<Report>> {
         let document = match document::parse(text) {
             Ok(document) => document,
             Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
         };
         let mut findings = Findings::default();
-        let mut config = Table::read_root(&document, &mut findings, Config::read);
+        let mut config = Table::read_root(&document, &mut findings, |root, findings| {
+            Config::read(root, registry, findings)
+        });
         overrides.apply(&mut config, &mut findings);
         check::across_tables(&config, file, machine, &mut findings);
         let refused = findings.refuses();
@@ -172,8 +181,12 @@ impl Config {
     ///
     /// # Errors
     /// [`LoadError`] when the file cannot be read, or holds mistakes.
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<(Config, Report), LoadError> {
-        Config::load_for(path, overrides, &AnyMachine)
+    pub fn load(
+        path: &Path,
+        overrides: &Overrides,
+        registry: &Registry,
+    ) -> Result<(Config, Report), LoadError> {
+        Config::load_for(path, overrides, &AnyMachine, registry)
     }
 
     /// As [`Config::load`], for `machine`: what it has not is a mistake, and files are compared by what they are.
@@ -184,10 +197,13 @@ impl Config {
         path: &Path,
         overrides: &Overrides,
         machine: &dyn Machine,
+        registry: &Registry,
     ) -> Result<(Config, Report), LoadError> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Config::parse_for(&text, &name, Some(path), overrides, machine)?),
+            Ok(text) => {
+                Ok(Config::parse_for(&text, &name, Some(path), overrides, machine, registry)?)
+            }
             Err(source) => Err(LoadError::Read { path: name, source }),
         }
     }
@@ -226,7 +242,7 @@ impl Config {
         self.devices.iter().find_map(missing).map_or(Ok(()), Err)
     }
 
-    fn read(root: &mut Table<'_>, findings: &mut Findings) -> Config {
+    fn read(root: &mut Table<'_>, registry: &Registry, findings: &mut Findings) -> Config {
         let run = root.section("run", findings, RunConfig::read);
         let workers = root.section("workers", findings, WorkersConfig::read);
         let pool = root.section("pool", findings, PoolConfig::read);
@@ -242,7 +258,7 @@ impl Config {
                 root.ignore(&["chain", "function"]);
                 Vec::new()
             }
-            false => chain::read(root, &devices, findings),
+            false => chain::read(root, &devices, registry, findings),
         };
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);

@@ -3,9 +3,11 @@
 use proptest::prelude::*;
 use rheostat_control::Config;
 
+use crate::registry;
+
 /// Reads, and shows what was said, which must not panic either.
 fn read_and_show(text: &str) {
-    match Config::parse(text, "any.toml") {
+    match Config::parse(text, "any.toml", &registry::all()) {
         Ok((config, warnings)) => {
             assert!(warnings.findings().iter().all(|finding| !finding.is_mistake()));
             assert!(!config.devices.is_empty() && !config.to_string().is_empty());

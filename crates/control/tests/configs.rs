@@ -14,12 +14,14 @@ use rheostat_functions::portscan::PortscanConfig;
 use rheostat_nf::DeviceSet;
 use rheostat_steer::{Side, Whose};
 
+use crate::registry;
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")
 }
 
 fn load(name: &str) -> Config {
-    match Config::load(&folder().join(name), &Overrides::default()) {
+    match Config::load(&folder().join(name), &Overrides::default(), &registry::all()) {
         Ok((config, warnings)) if warnings.is_empty() => config,
         Ok((_, warnings)) => panic!("{}", warnings.render(false)),
         Err(error) => panic!("{error:?}"),
@@ -160,14 +162,16 @@ fn a_bridge_reads_one_capture_at_its_first_port() {
         output: Some("out.pcap".into()),
         ..Overrides::default()
     };
-    let (config, _) = Config::load(&folder().join("bridge.toml"), &overrides).unwrap();
+    let (config, _) =
+        Config::load(&folder().join("bridge.toml"), &overrides, &registry::all()).unwrap();
     assert_eq!(config.devices.len(), 3);
     let files: Vec<_> = config.devices.iter().map(|port| (port.input(), port.output())).collect();
     let (input, output) = (Path::new("in.pcap"), Path::new("out.pcap"));
     assert_eq!(files, [(Some(input), None), (None, Some(output)), (None, None)]);
     assert_eq!(config.check_inputs(), Ok(()), "ports without a capture only send");
     let overrides = Overrides { output: Some("out.pcap".into()), ..Overrides::default() };
-    let (config, _) = Config::load(&folder().join("bridge.toml"), &overrides).unwrap();
+    let (config, _) =
+        Config::load(&folder().join("bridge.toml"), &overrides, &registry::all()).unwrap();
     assert!(config.check_inputs().is_err(), "nothing would arrive");
 }
 
@@ -191,7 +195,8 @@ run       for 10s, random seed, metrics every 1s"
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = Config::load(Path::new("no/such.toml"), &Overrides::default()).unwrap_err();
+    let error = Config::load(Path::new("no/such.toml"), &Overrides::default(), &registry::all())
+        .unwrap_err();
     assert!(error.to_string().starts_with("cannot read `no/such.toml`: "), "{error}");
 }
 
@@ -223,7 +228,7 @@ fn the_service_writes_out_its_defaults() {
     let serve = config.serve.as_ref().expect("a service");
     let text = "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
                 [serve]\nservice = \"http\"\nport = 80\nroot = \"/srv/www\"\n";
-    let (usual, warnings) = Config::parse(text, "usual").unwrap();
+    let (usual, warnings) = Config::parse(text, "usual", &registry::all()).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(Some(serve), usual.serve.as_ref());
     assert_eq!(serve.limits, Default::default());

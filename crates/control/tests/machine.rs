@@ -6,6 +6,8 @@ use std::path::Path;
 use rheostat_base::CoreId;
 use rheostat_control::{Config, CoreState, FileId, Machine, Overrides};
 
+use crate::registry;
+
 /// A machine with the interface `eth0` and the cores 0 to 3, of which the process may use two; whose files `a` and `b`
 /// are one.
 struct Small;
@@ -39,7 +41,7 @@ fn mistakes(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
     fs::write(&file, text).unwrap();
-    match Config::load_for(&file, &Overrides::default(), &Small) {
+    match Config::load_for(&file, &Overrides::default(), &Small, &registry::all()) {
         Ok(_) => Vec::new(),
         Err(rheostat_control::LoadError::Wrong(report)) => {
             report.findings().iter().map(|finding| finding.message().to_owned()).collect()

@@ -8,4 +8,5 @@ mod machine;
 mod mistakes;
 mod overrides;
 mod polling;
+mod registry;
 mod warnings;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rheostat_control::Config;
 
+use crate::registry;
+
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -21,7 +23,7 @@ fn every_mistake_is_told_with_its_place_and_fix() {
     for file in files() {
         let text = fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let said = match Config::parse(&text, name) {
+        let said = match Config::parse(&text, name, &registry::all()) {
             Err(report) => report.render(false),
             Ok((_, warnings)) => panic!("{name} passed with {warnings}"),
         };
@@ -43,7 +45,7 @@ fn a_report_in_colours_has_no_control_character_of_the_file() {
         format!("[[device]]\nname = \"{escaped}\"\nkind = \"{escaped}\"\n"),
         format!("[\"{escaped}\"]\n\"{escaped}\" = 1\n"),
     ] {
-        let report = Config::parse(&text, hostile).unwrap_err();
+        let report = Config::parse(&text, hostile, &registry::all()).unwrap_err();
         let shown = report.render(true);
         assert!(!shown.contains("\u{1b}]") && !shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
         assert!(!report.render(false).contains(|c: char| c.is_control() && c != '\n'), "{text:?}");

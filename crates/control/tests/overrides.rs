@@ -10,6 +10,8 @@ use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
 use rheostat_steer::Orientation;
 
+use crate::registry;
+
 const ONE: &str = r#"
 [[device]]
 name = "wire"
@@ -39,7 +41,7 @@ functions = []
 "#;
 
 fn with(text: &str, overrides: &Overrides) -> Result<Config, Box<Report>> {
-    Config::parse_with(text, "test.toml", overrides).map(|(config, _)| config)
+    Config::parse_with(text, "test.toml", overrides, &registry::all()).map(|(config, _)| config)
 }
 
 fn messages(text: &str, overrides: &Overrides) -> Vec<String> {
@@ -130,7 +132,7 @@ fn any_device_becomes_an_interface() {
 fn a_router_is_tried_on_one_capture() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
     let flags = Overrides { input: Some("in.pcap".into()), ..Overrides::default() };
-    let (config, _) = Config::load(&folder.join("router.toml"), &flags).unwrap();
+    let (config, _) = Config::load(&folder.join("router.toml"), &flags, &registry::all()).unwrap();
     let [link] = &config.devices[..] else { panic!("{:?}", config.devices) };
     assert_eq!((link.name.as_str(), link.addresses.len()), ("link", 4));
     let Orientation::ByPrefix(inside) = &link.orientation else { panic!("both sides") };
@@ -229,7 +231,7 @@ fn a_ring_is_given_with_the_interface_or_stays() {
 #[test]
 fn a_policy_on_the_command_line_takes_the_place_of_the_files() {
     let text = format!("{ONE}\n[balance]\npolicy = \"rsspp\"\ninterval = \"200ms\"\n");
-    let policy = |flags: &Overrides| Config::parse_with(&text, "one.toml", flags);
+    let policy = |flags: &Overrides| Config::parse_with(&text, "one.toml", flags, &registry::all());
     let (file, _) = policy(&Overrides::default()).unwrap();
     assert_eq!(file.balance.policy().name(), "rsspp");
     let flags = Overrides { policy: Some("local-search".into()), ..Overrides::default() };
@@ -246,7 +248,8 @@ fn a_polling_policy_on_the_command_line_takes_the_place_of_the_files() {
     let text = format!("{ONE}\n[polling]\npolicy = \"interrupt\"\nspin = \"7us\"\n");
     let polling = |name: &str| {
         let flags = Overrides { polling: Some(name.into()), ..Overrides::default() };
-        Config::parse_with(&text, "one.toml", &flags).map(|(config, _)| config.polling)
+        Config::parse_with(&text, "one.toml", &flags, &registry::all())
+            .map(|(config, _)| config.polling)
     };
     let metronome = polling("metronome").unwrap();
     assert_eq!(metronome, PollingConfig::named("metronome").unwrap());
@@ -266,7 +269,7 @@ fn a_polling_policy_on_the_command_line_takes_the_place_of_the_files() {
 fn so_many_workers_on_the_command_line_take_the_place_of_the_files() {
     let with = |workers| {
         let flags = Overrides { workers: Some(workers), ..Overrides::default() };
-        Config::parse_with(ONE, "one.toml", &flags)
+        Config::parse_with(ONE, "one.toml", &flags, &registry::all())
     };
     let (config, _) = with(3).unwrap();
     assert!(config.to_string().contains("3 workers"), "{config}");

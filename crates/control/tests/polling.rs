@@ -9,11 +9,13 @@ use rheostat_run::poll::metronome::{
     Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, Timeouts,
 };
 
+use crate::registry;
+
 /// The configuration of a simulated NIC with `text` behind it.
 fn polling(text: &str) -> Config {
     const HEAD: &str = "[chain]\nfunctions = []\n\
         [[device]]\nname = \"wire\"\nkind = \"sim\"\nrate = \"1Mpps\"\ninside = \"10.0.0.0/8\"\n";
-    match Config::parse(&format!("{HEAD}{text}"), "test.toml") {
+    match Config::parse(&format!("{HEAD}{text}"), "test.toml", &registry::all()) {
         Ok((config, _)) => config,
         Err(report) => panic!("{}", report.render(false)),
     }

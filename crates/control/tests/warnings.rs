@@ -2,10 +2,12 @@
 
 use rheostat_control::{Config, Report};
 
+use crate::registry;
+
 fn warnings(text: &str) -> Report {
     const HEAD: &str = "[chain]\nfunctions = [\"firewall\"]\n\
         [[device]]\nname = \"wire\"\nkind = \"pcap\"\ninside = \"10.0.0.0/8\"\n";
-    match Config::parse(&format!("{HEAD}{text}"), "test.toml") {
+    match Config::parse(&format!("{HEAD}{text}"), "test.toml", &registry::all()) {
         Ok((_, warnings)) => warnings,
         Err(report) => panic!("{}", report.render(false)),
     }
@@ -113,7 +115,7 @@ fn a_burst_that_usual_packets_do_not_fit_is_mentioned() {
         rate = \"1Mbps\"\nburst = \"1499B\"\nexcess_burst = \"0B\"\n\
         [[function.policer.class]]\nprefixes = \"10.0.0.0/8\"\n\
         rate = \"1Mbps\"\nburst = \"1500B\"\nexcess_burst = \"9B\"\n";
-    let (_, shown) = Config::parse(text, "test.toml").expect("only a warning");
+    let (_, shown) = Config::parse(text, "test.toml", &registry::all()).expect("only a warning");
     let messages: Vec<_> = shown.findings().iter().map(|finding| finding.message()).collect();
     assert_eq!(
         messages,

@@ -15,6 +15,8 @@ pub mod portscan;
 #[cfg(not(test))]
 pub mod shipped;
 
+use rheostat_nf::registry::Registration;
+
 pub use antiddos::AntiDdos;
 pub use bridge::Bridge;
 pub use firewall::Firewall;
@@ -23,3 +25,16 @@ pub use monitor::Monitor;
 pub use nat::Nat;
 pub use policer::Policer;
 pub use portscan::Portscan;
+
+/// All functions of this crate.
+pub const ALL: &[Registration] = &[
+    Registration { name: "firewall", summary: "lets flows through that its rules allow" },
+    Registration { name: "nat", summary: "translates addresses and ports" },
+    Registration { name: "policer", summary: "limits the rate of each subscriber" },
+    Registration { name: "lb", summary: "spreads flows over the backends of services" },
+    Registration { name: "monitor", summary: "reports flows, and the hosts with the most traffic" },
+    Registration { name: "antiddos", summary: "detects attacks with many flows" },
+    Registration { name: "bridge", summary: "forwards frames between ports, by learned addresses" },
+    Registration { name: "portscan", summary: "detects hosts that scan ports" },
+    Registration { name: "router", summary: "does nothing beside routing" },
+];

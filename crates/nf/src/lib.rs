@@ -14,6 +14,7 @@ pub mod function;
 mod packet;
 mod packet_log;
 pub mod reading;
+pub mod registry;
 pub mod steady;
 mod usual_tcp;
 mod verdict;

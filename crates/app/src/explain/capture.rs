@@ -11,6 +11,7 @@ use rheostat_io::{CaptureReader, OpenError, ReadError};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
 
+use crate::app::App;
 use crate::assemble::{self, Layout};
 use crate::chains;
 use crate::failure::Failure;
@@ -18,11 +19,12 @@ use crate::run::OverrideArgs;
 
 /// Explains what the policy of a configuration would do with the captures of its devices.
 pub(super) fn explain(
+    app: &App,
     config: &Path,
     overrides: &OverrideArgs,
     load: f64,
 ) -> Result<Explanation, Failure> {
-    let (config, _) = Config::load(config, &overrides.to_overrides())?;
+    let (config, _) = Config::load(config, &overrides.to_overrides(), &app.registry)?;
     let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Failure::Load)?;
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;

@@ -212,6 +212,7 @@ fn set_tap_mac(device: &mut DeviceConfig) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::App;
 
     #[test]
     fn the_end_of_a_tap_cable_has_a_link_address_of_its_own() {
@@ -220,7 +221,7 @@ mod tests {
                 "[[device]]\nname = \"lan\"\nkind = \"{kind}\"\naddress = \"{address}\"\n\
                  [serve]\nservice = \"echo\"\nport = 7\n"
             );
-            let (mut config, _) = Config::parse(&text, "file").unwrap();
+            let (mut config, _) = Config::parse(&text, "file", &App::new().registry).unwrap();
             set_tap_mac(&mut config.devices[0]);
             config.devices[0].mac
         };

@@ -8,18 +8,23 @@ use rheostat_control::{Config, LoadError, Overrides};
 
 use super::work::WorkFlags;
 use super::{CommonArgs, HttpArgs, RelayArgs, RespArgs, ServiceArgs};
+use crate::app::App;
 use crate::failure::Failure;
 
 /// The flags as a configuration, so that both are read and checked by the same rules.
 ///
 /// # Errors
 /// [`Failure`] when the flags make no sense.
-pub(super) fn config(service: &ServiceArgs, args: &CommonArgs) -> Result<Config, Failure> {
+pub(super) fn config(
+    app: &App,
+    service: &ServiceArgs,
+    args: &CommonArgs,
+) -> Result<Config, Failure> {
     let KindOverride::Live { config: live, .. } = &args.device.kind else {
         return Err(Failure::NotLive);
     };
     let text = device(args, live) + &serve(service, args);
-    let parsed = Config::parse_with(&text, "flags", &overrides(args));
+    let parsed = Config::parse_with(&text, "flags", &overrides(args), &app.registry);
     let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
     config.observe.control.clone_from(&args.control);
     Ok(config)
@@ -178,7 +183,7 @@ mod tests {
         let line = Line::try_parse_from(["serve"].into_iter().chain(flags.split_whitespace()));
         let service = line.map_err(|error| error.to_string())?.service;
         let common = service.common().ok_or("nothing is served")?;
-        config(&service, common).map_err(|error| error.to_string())
+        config(&App::new(), &service, common).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -212,7 +217,7 @@ mod tests {
                 "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
                  [serve]\nport = 80\n{service}"
             );
-            Config::parse(&text, "file").unwrap().0.serve.unwrap()
+            Config::parse(&text, "file", &App::new().registry).unwrap().0.serve.unwrap()
         };
         let flags = |service: &str| -> ServeConfig {
             read(&format!("{service} {common}")).unwrap().serve.unwrap()

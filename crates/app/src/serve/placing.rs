@@ -170,6 +170,7 @@ fn device_node(config: &Config) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::App;
 
     /// What comes of a service with this scheduler, and these settings of workers: cores of lanes, and those of the application.
     fn placed(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
@@ -182,7 +183,8 @@ mod tests {
             "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
              [serve]\nservice = \"echo\"\nport = 7\nscheduler = {scheduler}\n[workers]\n{workers}"
         );
-        let (mut config, _) = Config::parse(&text, "file").map_err(|_| "not read".to_owned())?;
+        let (mut config, _) = Config::parse(&text, "file", &App::new().registry)
+            .map_err(|_| "not read".to_owned())?;
         let serve = config.serve.clone().ok_or("no service")?;
         let members = place(&mut config, &serve).map_err(|error| error.to_string())?;
         Ok((config, members.ok_or("no members")?))

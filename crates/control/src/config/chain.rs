@@ -12,6 +12,7 @@ use rheostat_functions::portscan::PortscanConfig;
 use super::monitor::{self, MonitorFunction};
 use super::nat::{self, NatFunction};
 use super::{DeviceConfig, antiddos, bridge, firewall, lb, policer, portscan};
+use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::{choice, list};
@@ -134,11 +135,17 @@ struct Settings {
 pub(super) fn read(
     root: &mut Table<'_>,
     devices: &[DeviceConfig],
+    registry: &Registry,
     findings: &mut Findings,
 ) -> Vec<FunctionConfig> {
     let example = "[chain]\nfunctions = [\"firewall\"]";
     let names = root.require_section("chain", example, findings, |table, findings| {
         let example = "functions = [\"firewall\"], or [] to forward everything";
+        let registered: Vec<_> = (registry.functions.iter())
+            .filter_map(|function| FUNCTIONS.into_iter().find(|(name, _)| *name == function.name))
+            .collect();
+        let functions =
+            |value: &Value<'_>, findings: &mut Findings| functions(value, &registered, findings);
         table.require("functions", example, findings, functions)
     });
     let names = names.flatten();
@@ -241,8 +248,12 @@ pub(super) fn read(
 }
 
 /// A conversion to functions of which each comes once, in a chain that there is.
-fn functions(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<FunctionName>> {
-    let names = list(choice(&FUNCTIONS))(value, findings)?;
+fn functions(
+    value: &Value<'_>,
+    registered: &[(&'static str, FunctionName)],
+    findings: &mut Findings,
+) -> Option<Vec<FunctionName>> {
+    let names = list(choice(registered))(value, findings)?;
     for (index, name) in names.iter().enumerate() {
         let Some(first) = names[..index].iter().position(|other| other == name) else { continue };
         let word = word(*name);
