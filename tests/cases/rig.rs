@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::{DeviceId, DropReason, Time};
-use rheostat_control::config::FunctionConfig;
-use rheostat_control::config::nat::NatFunction;
 use rheostat_control::{Config, Registry};
-use rheostat_functions::monitor::MonitorLog;
-use rheostat_functions::nat::{NatConfig, SharedNat};
+use rheostat_functions::lb::LbConfig;
+use rheostat_functions::monitor::{MonitorFunction, MonitorLog};
+use rheostat_functions::nat::{NatConfig, NatFunction, SharedNat};
 use rheostat_functions::shipped;
 use rheostat_functions::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_io::{Collector, Device, Driver, Pacing, SimConfig, SimNic, Stepper};
 use rheostat_ip::Network;
+use rheostat_nf::registry::{ConfiguredFunction, FunctionSettings};
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
@@ -87,41 +87,45 @@ pub(crate) fn run(script: &Script, way: Way) -> Result<usize, String> {
 fn chain(script: &Script, config: &Config, lanes: usize) -> Result<(AnyChain, Control), String> {
     let mut control = Control::default();
     let objects = Objects::new(lanes);
-    let chain = match config.chain.as_slice() {
+    let names: Vec<_> = config.chain.iter().map(ConfiguredFunction::name).collect();
+    let chain = match names[..] {
         [] => Ok(shipped::empty()),
-        [FunctionConfig::Firewall(firewall)] => shipped::firewall(Firewall::new(firewall.clone())),
-        [FunctionConfig::AntiDdos(antiddos)] => {
-            shipped::antiddos(AntiDdos::new(antiddos.clone(), &objects), &objects)
-        }
-        [FunctionConfig::Bridge(bridge)] => {
-            shipped::bridge(Bridge::new(bridge.clone(), &objects), &objects)
-        }
-        [FunctionConfig::Portscan(portscan)] => {
-            shipped::portscan(Portscan::new(portscan.clone(), &objects), &objects)
-        }
-        [FunctionConfig::Lb(lb)] => {
+        ["firewall"] => shipped::firewall(Firewall::new(set(config))),
+        ["antiddos"] => shipped::antiddos(AntiDdos::new(set(config), &objects), &objects),
+        ["bridge"] => shipped::bridge(Bridge::new(set(config), &objects), &objects),
+        ["portscan"] => shipped::portscan(Portscan::new(set(config), &objects), &objects),
+        ["lb"] => {
+            let lb: LbConfig = set(config);
             let function = Lb::new(lb.clone());
-            control = Control::of(&function, lb, script);
+            control = Control::of(&function, &lb, script);
             shipped::lb(function)
         }
-        [FunctionConfig::Monitor(monitor)] => {
-            let log = MonitorLog::new();
+        ["monitor"] => {
+            let (log, MonitorFunction { monitor, .. }) = (MonitorLog::new(), set(config));
             control = Control::over(log.clone());
-            shipped::monitor(Monitor::new(monitor.monitor.clone(), Some(log)))
+            shipped::monitor(Monitor::new(monitor, Some(log)))
         }
-        [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
-            let mut rng = StdRng::seed_from_u64(3);
-            let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng);
-            shipped::shared_nat(nat.map_err(|error| error.to_string())?, &objects)
-        }
-        [FunctionConfig::Nat(nat)] => shipped::nat(make_nat(&nat.nat)?),
-        [FunctionConfig::Policer(policer)] => shipped::policer(Policer::new(policer.clone())),
-        [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
-            shipped::firewall_nat(Firewall::new(firewall.clone()), make_nat(&nat.nat)?)
+        ["nat"] => match set(config) {
+            NatFunction { nat, sharing: Some(sharing), .. } => {
+                let mut rng = StdRng::seed_from_u64(3);
+                let nat = SharedNat::new(nat, sharing, &objects, &mut rng);
+                shipped::shared_nat(nat.map_err(|error| error.to_string())?, &objects)
+            }
+            NatFunction { nat, .. } => shipped::nat(make_nat(&nat)?),
+        },
+        ["policer"] => shipped::policer(Policer::new(set(config))),
+        ["firewall", "nat"] => {
+            let NatFunction { nat, .. } = set(config);
+            shipped::firewall_nat(Firewall::new(set(config)), make_nat(&nat)?)
         }
         _ => return Err(format!("{}: no rig for this chain", script.name)),
     };
     Ok((chain.expect("room for the states"), control))
+}
+
+/// The settings of this type, which a function of the chain has.
+fn set<T: FunctionSettings + Clone>(config: &Config) -> T {
+    config.function::<T>().expect("the settings of the function").clone()
 }
 
 fn make_nat(config: &NatConfig) -> Result<Nat, String> {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
+use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::workers::MAX_LANES;
-use rheostat_control::config::{FunctionConfig, PollingConfig};
 use rheostat_control::{Config, KernelFollower};
 use rheostat_functions::lb::check::HealthChecks;
 use rheostat_io::layer::ordered::in_order;
@@ -304,11 +304,8 @@ fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steer
         let (buckets, shards) = (config.steering.buckets, config.state.shards);
         chain.steering_for(Steering::new(key, buckets, shards, orientations)?)
     };
-    let nats = config.chain.iter().filter_map(|function| match function {
-        FunctionConfig::Nat(nat) => Some(&nat.nat.ports),
-        _ => None,
-    });
-    let ranges: Vec<_> = nats.collect();
+    let ranges: Vec<_> =
+        config.chain.iter().filter_map(|function| function.facts().ports).collect();
     Ok(match config.steering.key {
         HashKeyChoice::Symmetric => with(&HashKey::symmetric())?,
         HashKeyChoice::Microsoft => with(&HashKey::MICROSOFT)?,
@@ -323,13 +320,13 @@ fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steer
 
 /// Whether each shard has its share of ports, and of each range at least half of it. Of any range with two ports for each shard,
 /// there are keys under which it has; of a smaller one, some shards may have none.
-fn suits_translating(steering: &Steering, ranges: &[&RangeInclusive<u16>]) -> bool {
+fn suits_translating(steering: &Steering, ranges: &[RangeInclusive<u16>]) -> bool {
     // ICMP, and UDP, whose ports are where those of TCP are.
     [1, 17].into_iter().all(|protocol| {
         let (family, end) = (Family::V4, KeyEnd::First);
-        let has_half = |range: &&RangeInclusive<u16>| {
+        let has_half = |range: &RangeInclusive<u16>| {
             let half = range.len() / steering.shards() / 2;
-            fewest_ports(steering, protocol, family, end, (*range).clone()) >= half
+            fewest_ports(steering, protocol, family, end, range.clone()) >= half
         };
         ports_are_even(steering, protocol, family, end) && ranges.iter().all(has_half)
     })

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use rheostat_control::Config;
-use rheostat_control::config::FunctionConfig;
-use rheostat_control::config::monitor::MonitorFunction;
-use rheostat_control::config::nat::NatFunction;
-use rheostat_functions::lb::HealthBoard;
-use rheostat_functions::monitor::MonitorLog;
-use rheostat_functions::nat::{MappingLog, PortUsage, SharedNat};
+use rheostat_functions::antiddos::AntiDdosConfig;
+use rheostat_functions::bridge::BridgeConfig;
+use rheostat_functions::firewall::FirewallConfig;
+use rheostat_functions::lb::{HealthBoard, LbConfig};
+use rheostat_functions::monitor::{MonitorFunction, MonitorLog};
+use rheostat_functions::nat::{MappingLog, NatFunction, PortUsage, SharedNat};
+use rheostat_functions::policer::PolicerConfig;
+use rheostat_functions::portscan::PortscanConfig;
 use rheostat_functions::shipped;
 use rheostat_functions::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_ip::RunLimit;
 use rheostat_nf::AnyChain;
+use rheostat_nf::registry::ConfiguredFunction;
 use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::txn::Objects;
 
@@ -48,64 +51,73 @@ pub(crate) enum Logs {
 /// # Errors
 /// [`Failure`] when a function cannot be made as configured, or a log cannot be written.
 pub(crate) fn build(
-    functions: &[FunctionConfig],
+    functions: &[ConfiguredFunction],
     lanes: usize,
     seed: Option<u64>,
     errors: &RunLimit,
     logs: Logs,
 ) -> Result<BuiltChain, Failure> {
     let objects = || objects_of(lanes, seed);
-    Ok(match functions {
+    let names: Vec<_> = functions.iter().map(ConfiguredFunction::name).collect();
+    let built = match names[..] {
         // A router is what every chain is whose devices have addresses.
-        [] | [FunctionConfig::Router] => BuiltChain::alone(shipped::empty()),
-        [FunctionConfig::Firewall(firewall)] => {
-            let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
-            BuiltChain::alone(shipped::firewall(firewall)?)
-        }
-        [FunctionConfig::AntiDdos(antiddos)] => {
-            let objects = objects();
-            let antiddos = AntiDdos::new(antiddos.clone(), &objects);
-            BuiltChain::alone(shipped::antiddos(antiddos, &objects)?)
-        }
-        [FunctionConfig::Bridge(bridge)] => {
-            let objects = objects();
-            let bridge = Bridge::new(bridge.clone(), &objects);
-            BuiltChain::alone(shipped::bridge(bridge, &objects)?)
-        }
-        [FunctionConfig::Portscan(portscan)] => {
-            let objects = objects();
-            let portscan = Portscan::new(portscan.clone(), &objects);
-            BuiltChain::alone(shipped::portscan(portscan, &objects)?)
-        }
-        [FunctionConfig::Lb(lb)] => {
-            let lb = Lb::new(lb.clone()).limited_by(errors.clone());
-            let board = Some(lb.board());
-            BuiltChain { board, ..BuiltChain::alone(shipped::lb(lb)?) }
-        }
-        [FunctionConfig::Monitor(monitor)] => {
-            let (monitor, log) = open_monitor(monitor, logs)?;
-            BuiltChain { log, ..BuiltChain::alone(shipped::monitor(monitor)?) }
-        }
-        [FunctionConfig::Nat(NatFunction { nat, sharing: Some(sharing), .. })] => {
-            let (objects, mut rng) = (objects(), randomness(seed));
-            let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
-            BuiltChain::alone(shipped::shared_nat(nat.limited_by(errors.clone()), &objects)?)
-        }
-        [FunctionConfig::Nat(nat)] => {
-            let (nat, log) = open_nat(nat, logs)?;
-            BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat.limited_by(errors.clone()))?) }
-        }
-        [FunctionConfig::Policer(policer)] => {
-            BuiltChain::alone(shipped::policer(Policer::new(policer.clone()))?)
-        }
-        [FunctionConfig::Firewall(firewall), FunctionConfig::Nat(nat)] => {
+        [] | ["router"] => Some(BuiltChain::alone(shipped::empty())),
+        ["firewall", "nat"] => {
+            let firewall: Option<&FirewallConfig> = functions[0].get();
+            let nat: Option<&NatFunction> = functions[1].get();
+            let (firewall, nat) = firewall.zip(nat).expect("their settings");
             let (nat, log) = open_nat(nat, logs)?;
             let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
             let chain = shipped::firewall_nat(firewall, nat.limited_by(errors.clone()))?;
-            BuiltChain { log, ..BuiltChain::alone(chain) }
+            Some(BuiltChain { log, ..BuiltChain::alone(chain) })
         }
-        _ => unreachable!("the configuration knows the chains there are"),
-    })
+        [_] => build_one(&functions[0], objects, seed, errors, logs)?,
+        _ => None,
+    };
+    Ok(built.expect("the configuration knows the chains there are"))
+}
+
+fn build_one(
+    function: &ConfiguredFunction,
+    objects: impl Fn() -> Objects,
+    seed: Option<u64>,
+    errors: &RunLimit,
+    logs: Logs,
+) -> Result<Option<BuiltChain>, Failure> {
+    Ok(Some(if let Some(firewall) = function.get::<FirewallConfig>() {
+        let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
+        BuiltChain::alone(shipped::firewall(firewall)?)
+    } else if let Some(antiddos) = function.get::<AntiDdosConfig>() {
+        let objects = objects();
+        let antiddos = AntiDdos::new(antiddos.clone(), &objects);
+        BuiltChain::alone(shipped::antiddos(antiddos, &objects)?)
+    } else if let Some(bridge) = function.get::<BridgeConfig>() {
+        let objects = objects();
+        let bridge = Bridge::new(bridge.clone(), &objects);
+        BuiltChain::alone(shipped::bridge(bridge, &objects)?)
+    } else if let Some(portscan) = function.get::<PortscanConfig>() {
+        let objects = objects();
+        let portscan = Portscan::new(portscan.clone(), &objects);
+        BuiltChain::alone(shipped::portscan(portscan, &objects)?)
+    } else if let Some(lb) = function.get::<LbConfig>() {
+        let lb = Lb::new(lb.clone()).limited_by(errors.clone());
+        let board = Some(lb.board());
+        BuiltChain { board, ..BuiltChain::alone(shipped::lb(lb)?) }
+    } else if let Some(monitor) = function.get::<MonitorFunction>() {
+        let (monitor, log) = open_monitor(monitor, logs)?;
+        BuiltChain { log, ..BuiltChain::alone(shipped::monitor(monitor)?) }
+    } else if let Some(policer) = function.get::<PolicerConfig>() {
+        BuiltChain::alone(shipped::policer(Policer::new(policer.clone()))?)
+    } else if let Some(NatFunction { nat, sharing: Some(sharing), .. }) = function.get() {
+        let (objects, mut rng) = (objects(), randomness(seed));
+        let nat = SharedNat::new(nat.clone(), *sharing, &objects, &mut rng)?;
+        BuiltChain::alone(shipped::shared_nat(nat.limited_by(errors.clone()), &objects)?)
+    } else if let Some(nat) = function.get::<NatFunction>() {
+        let (nat, log) = open_nat(nat, logs)?;
+        BuiltChain { log, ..BuiltChain::alone(shipped::nat(nat.limited_by(errors.clone()))?) }
+    } else {
+        return Ok(None);
+    }))
 }
 
 /// Builds the chain of a configuration for so many lanes, to look at it.

@@ -92,7 +92,7 @@ fn check(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     };
     let placing = Placing::of(&config, &packet_set, args.hardware_hash);
     let feasible = placing.iter().all(Placing::is_feasible);
-    let port_rate = PortRate::of(&config.chain);
+    let port_rate = PortRate::of(&config);
     if args.json {
         let devices: Vec<_> = config.devices.iter().map(|device| &device.name).collect();
         let outcome = serde_json::json!({

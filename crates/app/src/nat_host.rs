@@ -4,9 +4,8 @@ use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Config, Overrides};
-use rheostat_functions::nat::Pool;
+use rheostat_functions::nat::{NatFunction, Pool};
 use serde::Serialize;
 
 use crate::app::App;
@@ -43,10 +42,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     if !warnings.is_empty() {
         out::report(&warnings);
     }
-    let nat = config.chain.iter().find_map(|function| match function {
-        FunctionConfig::Nat(nat) if nat.nat.deterministic => Some(&nat.nat),
-        _ => None,
-    });
+    let nat = config.function().map(|NatFunction { nat, .. }| nat);
+    let nat = nat.filter(|nat| nat.deterministic);
     let pool = Pool::new(nat.ok_or(Failure::NoBlocks)?)?;
     let mut all = true;
     for &external in &args.endpoints {

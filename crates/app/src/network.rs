@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat_base::DeviceId;
+use rheostat_control::config::NetworkConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, MacAddress};
 use rheostat_control::config::network::RouteConfig;
-use rheostat_control::config::{FunctionConfig, NetworkConfig};
 use rheostat_control::{Config, KernelFollower, KernelResolver};
+use rheostat_functions::lb::LbConfig;
 use rheostat_functions::lb::check::HealthChecks;
 use rheostat_io::InterfaceLink;
 use rheostat_ip::kernel::KnownNeighbours;
@@ -100,10 +101,7 @@ pub(crate) fn plan(config: &Config, seed: u64, link: &LinkOf) -> Result<Option<P
         if unanswered(config).is_some() {
             return Ok(None);
         }
-        let lb = config.chain.iter().find_map(|function| match function {
-            FunctionConfig::Lb(lb) => Some(lb),
-            _ => None,
-        });
+        let lb: Option<&LbConfig> = config.function();
         let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
         Ok::<_, Failure>(checks.map(Arc::new))
     };
@@ -130,11 +128,8 @@ pub(crate) fn plan(config: &Config, seed: u64, link: &LinkOf) -> Result<Option<P
 /// Notes that backends are not checked, if they should be.
 fn note_unchecked(config: &Config) {
     let Some(device) = unanswered(config) else { return };
-    let is_checked = |function: &FunctionConfig| match function {
-        FunctionConfig::Lb(lb) => lb.services.iter().any(|service| service.check.is_some()),
-        _ => false,
-    };
-    if config.chain.iter().any(is_checked) {
+    let is_checked = |lb: &LbConfig| lb.services.iter().any(|service| service.check.is_some());
+    if config.function().is_some_and(is_checked) {
         let name = &device.name;
         err!(
             "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
@@ -178,7 +173,7 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, Failure>
     for (number, device) in config.devices.iter().enumerate() {
         interfaces.push(interface(DeviceId(number as u8), device, link)?);
     }
-    let served = served(&config.chain);
+    let served: Vec<_> = config.chain.iter().flat_map(|function| function.facts().served).collect();
     for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
         let outside = device.orientation == Orientation::Outside;
         let theirs = |address: &&IpAddr| interface.is_on_link(**address) || outside;
@@ -233,23 +228,4 @@ pub(crate) fn mtu_warnings(config: &Config) -> Vec<String> {
         })
     };
     config.devices.iter().filter_map(warning).collect()
-}
-
-/// The addresses that the functions stand for: packets to them are the chain's, and neighbours find them
-/// here.
-fn served(chain: &[FunctionConfig]) -> Vec<IpAddr> {
-    chain
-        .iter()
-        .flat_map(|function| match function {
-            FunctionConfig::Nat(nat) => nat.nat.external.iter().map(|v4| (*v4).into()).collect(),
-            FunctionConfig::Lb(lb) => lb.services.iter().map(|service| service.vip).collect(),
-            FunctionConfig::Firewall(_)
-            | FunctionConfig::Policer(_)
-            | FunctionConfig::Monitor(_)
-            | FunctionConfig::AntiDdos(_)
-            | FunctionConfig::Bridge(_)
-            | FunctionConfig::Portscan(_)
-            | FunctionConfig::Router => Vec::new(),
-        })
-        .collect()
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::privileges::{self, Identity};
-use rheostat_control::config::FunctionConfig;
 use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
+use rheostat_functions::lb::LbConfig;
 use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_ip::RunLimit;
 use rheostat_observe::{
@@ -243,10 +243,7 @@ impl Run {
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
             socket.give_to(identity)?;
         }
-        let health_log = self.config.chain.iter().find_map(|function| match function {
-            FunctionConfig::Lb(lb) => lb.log.clone(),
-            _ => None,
-        });
+        let health_log = self.config.function().and_then(|lb: &LbConfig| lb.log.clone());
         let balance = self.config.balance.clone();
         let config = self.config.clone();
         let shards = self.config.state.shards;

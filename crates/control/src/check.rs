@@ -9,7 +9,6 @@ mod offloading;
 mod ports;
 mod replies;
 mod serving;
-mod shadow;
 mod sharing;
 
 use std::path::Path;
@@ -17,7 +16,7 @@ use std::path::Path;
 use rheostat_io::scheduling::Priority;
 use rheostat_steer::Orientation;
 
-use crate::config::{Config, DeviceConfig, FunctionConfig, PollingConfig};
+use crate::config::{Config, DeviceConfig, PollingConfig};
 use crate::machine::Machine;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -48,7 +47,7 @@ pub(crate) fn across_tables(
     offloading::check(config, findings);
     classes::check(config, findings);
     priority(config, findings);
-    shadow::check(config, findings);
+    config.chain.iter().for_each(|function| function.settings().check(findings));
     machine::check(config, machine, findings);
 }
 
@@ -56,7 +55,7 @@ pub(crate) fn across_tables(
 /// one device, where all its peers are.
 fn has_sides(config: &Config, findings: &Findings) -> bool {
     let is_service = config.serve.is_some() || !findings.clean("serve");
-    !is_service && !config.chain.contains(&FunctionConfig::Router) && !ports::are_ports(config)
+    !is_service && !config.chain.iter().any(|function| function.facts().without_sides)
 }
 
 fn repeated_names(devices: &[DeviceConfig], findings: &mut Findings) {

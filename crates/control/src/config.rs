@@ -1,23 +1,14 @@
 //! A configuration: what is to be run, read from TOML and checked.
 
-mod antiddos;
 pub mod balance;
-mod bridge;
-pub mod chain;
+mod chain;
 mod class;
 mod describe;
 pub mod device;
-mod ethertype;
-mod firewall;
-mod lb;
-pub mod monitor;
-pub mod nat;
 pub mod network;
 pub mod observe;
-mod policer;
 pub mod polling;
 pub mod pool;
-mod portscan;
 pub mod run;
 pub mod serve;
 mod slo;
@@ -27,12 +18,12 @@ pub mod workers;
 
 use std::path::Path;
 
+use rheostat_nf::registry::{ConfiguredFunction, FunctionSettings};
 use rheostat_steer::ClassRules;
 use rheostat_steer::policy::{self, Objectives, Policy, Settings};
 use thiserror::Error;
 
 pub use balance::BalanceConfig;
-pub use chain::FunctionConfig;
 pub use device::{DeviceConfig, DeviceKind};
 pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
@@ -68,7 +59,7 @@ pub struct Config {
     /// Where packets go that are addressed to no device.
     pub network: NetworkConfig,
     /// The functions that packets pass, from inside in this order; none forwards everything.
-    pub chain: Vec<FunctionConfig>,
+    pub chain: Vec<ConfiguredFunction>,
     /// The service over TCP that is run in place of the chain.
     pub serve: Option<ServeConfig>,
     /// How much the run remembers.
@@ -224,7 +215,7 @@ impl Config {
     pub fn check_inputs(&self) -> Result<(), MissingInput> {
         let short = if self.devices.len() == 1 { ", or --input FILE" } else { "" };
         // A port of a bridge without a capture only sends, if another has one.
-        let is_bridge = matches!(self.chain[..], [FunctionConfig::Bridge(_)]);
+        let is_bridge = self.bridges();
         let has_input = self.devices.iter().any(|device| device.input().is_some());
         let missing = |device: &DeviceConfig| {
             let name = device.name.clone();
@@ -240,6 +231,16 @@ impl Config {
             }
         };
         self.devices.iter().find_map(missing).map_or(Ok(()), Err)
+    }
+
+    /// Whether the devices are ports of a bridge.
+    pub(crate) fn bridges(&self) -> bool {
+        self.chain.iter().any(|function| function.facts().bridges)
+    }
+
+    /// The settings of a function, if the chain has one with settings of this type.
+    pub fn function<T: FunctionSettings>(&self) -> Option<&T> {
+        self.chain.iter().find_map(ConfiguredFunction::get)
     }
 
     fn read(root: &mut Table<'_>, registry: &Registry, findings: &mut Findings) -> Config {

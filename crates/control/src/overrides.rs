@@ -14,7 +14,7 @@ use crate::config::device::{
     DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
-use crate::config::{Config, DeviceConfig, FunctionConfig, NetworkConfig, PollingConfig};
+use crate::config::{Config, DeviceConfig, NetworkConfig, PollingConfig};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::{enumerate, nearest, one_of};
@@ -196,12 +196,12 @@ impl Overrides {
             device.apply(&mut config.devices, findings);
         }
         if self.input.is_some() || self.output.is_some() {
-            match config.chain[..] {
-                [FunctionConfig::Bridge(_)] => self.apply_to_ports(&mut config.devices),
-                _ => join_devices(config),
+            match config.bridges() {
+                true => self.apply_to_ports(&mut config.devices),
+                false => join_devices(config),
             }
         }
-        if !matches!(config.chain[..], [FunctionConfig::Bridge(_)]) {
+        if !config.bridges() {
             self.apply_captures(&mut config.devices, findings);
         }
         if let Some(name) = &self.policy {
@@ -355,11 +355,8 @@ fn join_devices(config: &mut Config) {
     if !sides.contains(&&Orientation::Inside) || !sides.contains(&&Orientation::Outside) {
         return;
     }
-    let nat = config.chain.iter().find_map(|function| match function {
-        FunctionConfig::Nat(nat) => Some(&nat.nat.inside),
-        _ => None,
-    });
-    let (inside, addresses): (Vec<Prefix>, Vec<LinkAddress>) = match nat {
+    let translated = config.chain.iter().find_map(|function| function.facts().translated);
+    let (inside, addresses): (Vec<Prefix>, Vec<LinkAddress>) = match &translated {
         Some(inside) => (inside.iter().copied().chain(local_v6()).collect(), Vec::new()),
         None => {
             let is_inside = |device: &&DeviceConfig| device.orientation == Orientation::Inside;
@@ -369,7 +366,7 @@ fn join_devices(config: &mut Config) {
             (inside, config.devices.iter().flat_map(|device| device.addresses.clone()).collect())
         }
     };
-    if nat.map_or(inside.is_empty(), |known| known.is_empty()) {
+    if translated.map_or(inside.is_empty(), |known| known.is_empty()) {
         return;
     }
     let one = DeviceConfig {

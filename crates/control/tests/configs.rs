@@ -4,14 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rheostat_control::config::{DeviceKind, FunctionConfig};
+use rheostat_control::config::DeviceKind;
 use rheostat_control::{Config, Overrides};
+use rheostat_functions::antiddos::AntiDdosConfig;
 use rheostat_functions::bridge::BridgeConfig;
-use rheostat_functions::firewall::{Action, Timeouts};
+use rheostat_functions::firewall::{Action, FirewallConfig, Timeouts};
 use rheostat_functions::lb::{Health, LbConfig, Mode, OnDown};
-use rheostat_functions::policer::{self, Colour, Count};
+use rheostat_functions::monitor::MonitorFunction;
+use rheostat_functions::policer::{self, Colour, Count, PolicerConfig};
 use rheostat_functions::portscan::PortscanConfig;
+use rheostat_functions::router::RouterConfig;
 use rheostat_nf::DeviceSet;
+use rheostat_nf::registry::FunctionSettings;
 use rheostat_steer::{Side, Whose};
 
 use crate::registry;
@@ -26,6 +30,12 @@ fn load(name: &str) -> Config {
         Ok((_, warnings)) => panic!("{}", warnings.render(false)),
         Err(error) => panic!("{error:?}"),
     }
+}
+
+/// The settings of the only function of a chain.
+fn only<T: FunctionSettings>(config: &Config) -> &T {
+    let [function] = &config.chain[..] else { panic!("{:?}", config.chain) };
+    function.get().unwrap_or_else(|| panic!("{function:?}"))
 }
 
 #[test]
@@ -53,7 +63,7 @@ fn what_the_demo_writes_out_are_the_defaults() {
     assert_eq!((sim.rate, sim.queue, demo.pool.buffers), (Some(200_000), 8_192, 32_768));
     (sim.rate, sim.queue) = (Some(1_000_000), 1_024);
     assert_eq!(usual, forward.devices);
-    assert_eq!(demo.chain, [FunctionConfig::Firewall(Default::default())]);
+    assert_eq!(only::<FirewallConfig>(&demo), &FirewallConfig::default());
     assert!(forward.chain.is_empty());
 }
 
@@ -63,7 +73,7 @@ fn the_gateway_is_one_capture_with_default_time_outs() {
     let [device] = &config.devices[..] else { panic!("one device") };
     assert!(matches!(&device.kind, DeviceKind::Pcap(pcap) if pcap.input.is_none()));
     assert!(config.check_inputs().is_err());
-    let [FunctionConfig::Firewall(firewall)] = &config.chain[..] else { panic!("a firewall") };
+    let firewall: &FirewallConfig = only(&config);
     assert_eq!(firewall.timeouts, Timeouts::default());
     assert_eq!(firewall.rules.default_outside, Action::Deny);
     assert_eq!(firewall.rules.rules.len(), 4);
@@ -73,7 +83,7 @@ fn the_gateway_is_one_capture_with_default_time_outs() {
 #[test]
 fn the_router_says_what_are_the_defaults() {
     let config = load("router.toml");
-    assert_eq!(config.chain, [FunctionConfig::Router]);
+    only::<RouterConfig>(&config);
     assert_eq!(config.network.policy, Default::default());
     let routes: Vec<_> = config.network.routes.iter().map(|route| route.device.0).collect();
     assert_eq!(routes, [1, 1, 0]);
@@ -83,7 +93,7 @@ fn the_router_says_what_are_the_defaults() {
 #[test]
 fn the_policer_holds_subscribers_to_what_comes_from_outside() {
     let config = load("policer.toml");
-    let [FunctionConfig::Policer(policer)] = &config.chain[..] else { panic!("a policer") };
+    let policer: &PolicerConfig = only(&config);
     let subject = policer.subject;
     assert_eq!((subject.whose, subject.v4, subject.v6), (Whose::Inner, 32, 64));
     assert_eq!((policer.from, policer.count), (Some(Side::Outside), Count::Ip));
@@ -113,7 +123,7 @@ fn the_policer_holds_subscribers_to_what_comes_from_outside() {
 #[test]
 fn the_monitor_is_as_by_default() {
     let config = load("monitor.toml");
-    let [FunctionConfig::Monitor(monitor)] = &config.chain[..] else { panic!("a monitor") };
+    let monitor: &MonitorFunction = only(&config);
     assert_eq!(*monitor, Default::default());
     let told = config.to_string();
     let line = told.lines().find(|line| line.starts_with("chain")).unwrap();
@@ -131,23 +141,23 @@ fn functions_on_shared_objects_write_out_their_defaults() {
         let config = load(name);
         let told = config.to_string();
         let line = told.lines().find(|line| line.starts_with("chain")).unwrap().to_owned();
-        (config.chain, line)
+        (config, line)
     };
     let (chain, line) = told("antiddos.toml");
-    assert_eq!(chain, [FunctionConfig::AntiDdos(Default::default())]);
+    assert_eq!(only::<AntiDdosConfig>(&chain), &AntiDdosConfig::default());
     assert_eq!(
         line,
         "chain     antiddos: attack when more than 80 % of 1k flows or more have one packet, by counts up to 100us \
          old; TCP; new flows are counted"
     );
     let (chain, line) = told("bridge.toml");
-    assert_eq!(chain, [FunctionConfig::Bridge(BridgeConfig::new(DeviceSet::first(3)))]);
+    assert_eq!(only::<BridgeConfig>(&chain), &BridgeConfig::new(DeviceSet::first(3)));
     assert_eq!(
         line,
         "chain     bridge: 3 ports, 8192 stations, forgotten after 5min and refreshed every 10s"
     );
     let (chain, line) = told("portscan.toml");
-    assert_eq!(chain, [FunctionConfig::Portscan(PortscanConfig::default())]);
+    assert_eq!(only::<PortscanConfig>(&chain), &PortscanConfig::default());
     assert_eq!(
         line,
         "chain     portscan: a host (/32 or /64) scans after 4 failures in a row or as good as; 5s to answer; \
@@ -203,7 +213,7 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn the_load_balancer_has_services_of_every_mode_and_default_time_outs() {
     let config = load("lb.toml");
-    let [FunctionConfig::Lb(lb)] = &config.chain[..] else { panic!("a load balancer") };
+    let lb: &LbConfig = only(&config);
     let modes: Vec<_> = lb.services.iter().map(|service| service.mode).collect();
     assert_eq!(modes, [Mode::DsrIpip, Mode::DsrGue, Mode::DsrGue, Mode::Nat]);
     let defaults = LbConfig::default();

@@ -6,8 +6,11 @@
 //! `staleness` ago.
 
 pub mod flow_counts;
+mod registration;
+mod settings;
 
 pub use flow_counts::{Alarm, FlowCounts};
+pub use registration::ANTIDDOS;
 
 use std::time::Duration;
 

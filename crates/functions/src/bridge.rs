@@ -6,9 +6,12 @@
 
 pub mod frame;
 pub mod membership;
+mod registration;
+mod settings;
 
 pub use frame::{Ends, Station};
 pub use membership::Membership;
+pub use registration::BRIDGE;
 
 use std::time::Duration;
 

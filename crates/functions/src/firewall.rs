@@ -7,12 +7,15 @@
 pub mod connection;
 pub mod lifetimes;
 mod limits;
+mod registration;
 pub mod rule_set;
+pub mod settings;
 mod steady;
 
 pub use connection::TcpOptions;
 pub use lifetimes::Timeouts;
 pub use limits::Limits;
+pub use registration::FIREWALL;
 pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError};
 
 use std::time::Duration;

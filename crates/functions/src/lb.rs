@@ -18,7 +18,9 @@ mod keyed_hash;
 mod lifetime;
 pub mod maglev;
 pub mod quic;
+mod registration;
 mod service_map;
+mod settings;
 pub mod shard;
 mod steady;
 mod tunnel;
@@ -29,6 +31,7 @@ pub use config::{
 };
 pub use health::{Health, HealthBoard, HealthChange, HealthError, UnknownBackend};
 pub use quic::{QuicRouting, ServerId};
+pub use registration::LB;
 pub use shard::LbShard;
 
 use std::sync::Arc;

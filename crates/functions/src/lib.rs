@@ -11,11 +11,22 @@ pub mod monitor;
 pub mod nat;
 pub mod policer;
 pub mod portscan;
+pub mod router;
 // Unit tests have their own chains, and need not compile these once more.
 #[cfg(not(test))]
 pub mod shipped;
 
 use rheostat_nf::registry::Registration;
+
+use antiddos::ANTIDDOS;
+use bridge::BRIDGE;
+use firewall::FIREWALL;
+use lb::LB;
+use monitor::MONITOR;
+use nat::NAT;
+use policer::POLICER;
+use portscan::PORTSCAN;
+use router::ROUTER;
 
 pub use antiddos::AntiDdos;
 pub use bridge::Bridge;
@@ -27,14 +38,5 @@ pub use policer::Policer;
 pub use portscan::Portscan;
 
 /// All functions of this crate.
-pub const ALL: &[Registration] = &[
-    Registration { name: "firewall", summary: "lets flows through that its rules allow" },
-    Registration { name: "nat", summary: "translates addresses and ports" },
-    Registration { name: "policer", summary: "limits the rate of each subscriber" },
-    Registration { name: "lb", summary: "spreads flows over the backends of services" },
-    Registration { name: "monitor", summary: "reports flows, and the hosts with the most traffic" },
-    Registration { name: "antiddos", summary: "detects attacks with many flows" },
-    Registration { name: "bridge", summary: "forwards frames between ports, by learned addresses" },
-    Registration { name: "portscan", summary: "detects hosts that scan ports" },
-    Registration { name: "router", summary: "does nothing beside routing" },
-];
+pub const ALL: &[Registration] =
+    &[FIREWALL, NAT, POLICER, LB, MONITOR, ANTIDDOS, BRIDGE, PORTSCAN, ROUTER];

@@ -4,12 +4,16 @@
 mod flow;
 pub mod log;
 pub mod record;
+mod registration;
+mod settings;
 mod steady;
 pub mod talkers;
 
 pub use flow::FlowState;
 pub use log::{MonitorLog, TopReport};
 pub use record::{EndReason, FlowRecord, WayCounts};
+pub use registration::MONITOR;
+pub use settings::MonitorFunction;
 pub use talkers::{Talkers, TopConfig};
 
 use std::time::Duration;

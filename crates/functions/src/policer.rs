@@ -9,6 +9,8 @@ pub mod dscp;
 pub mod marker;
 pub mod meter;
 pub mod quantity;
+mod registration;
+pub mod settings;
 mod steady;
 
 pub use classes::{ClassError, ClassId, Classes};
@@ -16,6 +18,7 @@ pub use dscp::{Dscp, DscpError};
 pub use marker::{Action, Actions, ColourMap};
 pub use meter::{Bucket, Colour, Meter, MeterError};
 pub use quantity::{Burst, QuantityError, Rate};
+pub use registration::POLICER;
 
 use std::time::Duration;
 

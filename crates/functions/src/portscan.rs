@@ -5,9 +5,12 @@
 //! have tried, are shared by all lanes.
 
 pub mod host;
+mod registration;
+mod settings;
 pub mod walk;
 
 pub use host::{Host, Pair, Width};
+pub use registration::PORTSCAN;
 pub use walk::{Contact, Likelihoods, Walk, WalkError};
 
 use std::time::Duration;

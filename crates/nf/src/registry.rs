@@ -1,10 +1,123 @@
-//! Functions by name: what a program knows of each before a configuration names it.
+//! Functions by name: what a program knows of each before a configuration names it, and the function that a configuration
+//! has made of it.
+
+mod facts;
+
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rheostat_settings::device::Device;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+
+pub use facts::{FlowPlace, FunctionFacts};
 
 /// A function that configurations can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Registration {
     /// Its name in `[chain]`, and that of its settings in `[function]`.
     pub name: &'static str,
-    /// What it does, in one sentence without a full stop.
+    /// Its purpose, in one sentence without subject and full stop.
     pub summary: &'static str,
+    /// Reads its settings, if it has any.
+    pub read: Option<Read>,
+    /// Its settings in a chain whose file has no table for them.
+    pub default: fn(&[Device]) -> Result<Arc<dyn FunctionSettings>, Missing>,
+}
+
+/// Reads `[function.NAME]`, which may refer to devices. Notes all mistakes, and returns `None` when they leave no settings.
+pub type Read = fn(&mut Table<'_>, &[Device], &mut Findings) -> Option<Arc<dyn FunctionSettings>>;
+
+/// Settings that a function cannot do without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The function as a noun without article, such as `NAT`.
+    pub noun: &'static str,
+    /// The mistake, such as "the NAT has no external address".
+    pub message: &'static str,
+    /// The lines to add.
+    pub help: String,
+}
+
+/// What a function is configured to do. Every value lies in its range, and no two contradict each other.
+pub trait FunctionSettings: Any + fmt::Debug + Send + Sync {
+    /// Properties of the function that other parts of a configuration depend on.
+    fn facts(&self) -> FunctionFacts;
+
+    /// Writes the settings in words, as whole lines; the first follows the function's name.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// Whether `other` are the same settings of the same function.
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool;
+
+    /// The file that the function logs to, if it logs.
+    fn log(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Notes warnings about the settings, once the file was read as a whole.
+    fn check(&self, _findings: &mut Findings) {}
+}
+
+/// A function of a chain with its settings.
+#[derive(Clone)]
+pub struct ConfiguredFunction {
+    name: &'static str,
+    settings: Arc<dyn FunctionSettings>,
+}
+
+impl ConfiguredFunction {
+    /// The function that was registered under `name`, with these settings.
+    pub fn new(name: &'static str, settings: Arc<dyn FunctionSettings>) -> ConfiguredFunction {
+        ConfiguredFunction { name, settings }
+    }
+
+    /// Its name in the chain.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &dyn FunctionSettings {
+        &*self.settings
+    }
+
+    /// Its settings, if they are of this type.
+    pub fn get<T: FunctionSettings>(&self) -> Option<&T> {
+        let settings: &dyn Any = &*self.settings;
+        settings.downcast_ref()
+    }
+
+    /// The file that the function logs to, if it logs.
+    pub fn log(&self) -> Option<&Path> {
+        self.settings.log()
+    }
+
+    /// Properties that other parts of a configuration depend on.
+    pub fn facts(&self) -> FunctionFacts {
+        self.settings.facts()
+    }
+}
+
+impl PartialEq for ConfiguredFunction {
+    fn eq(&self, other: &ConfiguredFunction) -> bool {
+        self.name == other.name && self.settings.is_same(&*other.settings)
+    }
+}
+
+impl fmt::Debug for ConfiguredFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.name).field(&self.settings).finish()
+    }
+}
+
+/// Whether `other` are settings of the type of `own`, and equal: [`FunctionSettings::is_same`] for all that can be compared.
+pub fn is_same<T: FunctionSettings + PartialEq>(own: &T, other: &dyn FunctionSettings) -> bool {
+    let other: &dyn Any = other;
+    other.downcast_ref::<T>() == Some(own)
 }

@@ -6,12 +6,16 @@
 //! | `reader` | a document's keys to typed values, with all that do not fit |
 //! | `findings` | the mistakes noted so far, and the place of each key |
 //! | `diagnostic` | a mistake, and its report with lines of the file |
+//! | `device` | devices by name and side, as other settings refer to them |
+//! | `ethertype` | Ethernet types by name or number |
 //! | `quantity` | numbers with units, as people write and read them |
 //! | `lifetime` | lifetimes of flows, with the least that RFCs require |
 //! | `suggestion` | the nearest known word, lists of words |
 
+pub mod device;
 pub mod diagnostic;
 pub mod document;
+pub mod ethertype;
 pub mod findings;
 pub mod lifetime;
 pub mod quantity;

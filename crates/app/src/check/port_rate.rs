@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_control::config::FunctionConfig;
-use rheostat_functions::nat::{Mapping, NatConfig};
+use rheostat_control::Config;
+use rheostat_functions::nat::{Mapping, NatConfig, NatFunction};
 use serde_json::{Value, json};
 
 /// What one external address sustains, in new flows a second, when nothing shows that ports are free sooner.
@@ -21,11 +21,9 @@ pub(super) struct PortRate {
 
 impl PortRate {
     /// That of the chain's NAT, if it has one whose mappings lie in shards.
-    pub(super) fn of(chain: &[FunctionConfig]) -> Option<PortRate> {
-        chain.iter().find_map(|function| match function {
-            FunctionConfig::Nat(nat) if nat.sharing.is_none() => Some(PortRate::with(&nat.nat)),
-            _ => None,
-        })
+    pub(super) fn of(config: &Config) -> Option<PortRate> {
+        let nat: &NatFunction = config.function()?;
+        nat.sharing.is_none().then(|| PortRate::with(&nat.nat))
     }
 
     fn with(nat: &NatConfig) -> PortRate {

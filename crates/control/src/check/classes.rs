@@ -2,7 +2,7 @@
 
 use rheostat_steer::policy::Class;
 
-use crate::config::{Config, FunctionConfig};
+use crate::config::Config;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -70,10 +70,8 @@ fn shadows(config: &Config, findings: &mut Findings) {
 
 /// Where no function keeps anything of flows, lanes do not look at addresses and ports; a bridge knows flows by link addresses.
 fn chain(config: &Config, findings: &mut Findings) {
-    let looks_away = |function: &FunctionConfig| {
-        matches!(function, FunctionConfig::Router | FunctionConfig::Bridge(_))
-    };
-    if !config.classes.rules().is_empty() && config.chain.iter().all(looks_away) {
+    let knows_flows = config.chain.iter().any(|function| function.facts().knows_flows());
+    if !config.classes.rules().is_empty() && !knows_flows {
         let message =
             "lanes do not look at the flows of packets in this chain, so they know no classes";
         let finding = Finding::mistake("class", message)

@@ -1,6 +1,6 @@
 //! Addresses, routes and neighbours that contradict each other.
 
-use crate::config::{Config, DeviceConfig, FunctionConfig};
+use crate::config::{Config, DeviceConfig};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -47,8 +47,8 @@ fn addresses(devices: &[DeviceConfig], findings: &mut Findings) {
 
 fn routes(config: &Config, findings: &mut Findings) {
     let devices = &config.devices;
-    let has_router = config.chain.contains(&FunctionConfig::Router);
-    if has_router && devices.iter().all(|device| device.addresses.is_empty()) {
+    let needs_addresses = config.chain.iter().any(|function| function.facts().needs_addresses);
+    if needs_addresses && devices.iter().all(|device| device.addresses.is_empty()) {
         let finding = Finding::mistake("chain", "a router needs devices with addresses")
             .at(findings.place("chain.functions"), "the chain is a router")
             .help("give each device its `address`, such as \"192.0.2.1/24\"");

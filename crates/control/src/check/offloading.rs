@@ -39,7 +39,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
 
 /// All functions can process packets of flows that are away: those that keep flows in shards.
 fn chain(config: &Config, findings: &mut Findings) {
-    for function in config.chain.iter().filter(|function| !function.owns_flows()) {
+    for function in config.chain.iter().filter(|function| !function.facts().owns_flows()) {
         let name = function.name();
         let message = format!("no flow can leave a lane whose chain has this `{name}`");
         let finding = Finding::mistake(KEY, message)

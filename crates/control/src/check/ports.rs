@@ -2,18 +2,13 @@
 
 use rheostat_nf::DeviceSet;
 
-use crate::config::{Config, FunctionConfig};
+use crate::config::Config;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
-/// Whether the devices are ports of a bridge. A bridge knows no sides.
-pub(super) fn are_ports(config: &Config) -> bool {
-    matches!(config.chain[..], [FunctionConfig::Bridge(_)])
-}
-
 /// Notes a bridge with too few ports, too many, or with addresses.
 pub(super) fn check(config: &Config, findings: &mut Findings) {
-    if !are_ports(config) {
+    if !config.bridges() {
         return;
     }
     let count = config.devices.len();

@@ -1,7 +1,7 @@
 //! What cannot be done where several lanes receive from one queue.
 
 use crate::config::device::live::Access;
-use crate::config::{Config, DeviceKind, FunctionConfig};
+use crate::config::{Config, DeviceKind};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -39,21 +39,8 @@ fn groups(config: &Config, findings: &mut Findings) {
 
 /// Functions that work on shared objects and keep state of flows in shards besides: a transaction is about packets of several
 /// shards, and a lane that owns shards together with others has one at a time.
-fn spans_shards(function: &FunctionConfig) -> bool {
-    match function {
-        FunctionConfig::AntiDdos(_) | FunctionConfig::Portscan(_) => true,
-        FunctionConfig::Router
-        | FunctionConfig::Bridge(_)
-        | FunctionConfig::Nat(_)
-        | FunctionConfig::Firewall(_)
-        | FunctionConfig::Policer(_)
-        | FunctionConfig::Lb(_)
-        | FunctionConfig::Monitor(_) => false,
-    }
-}
-
 fn chain(config: &Config, findings: &mut Findings) {
-    for function in config.chain.iter().filter(|function| spans_shards(function)) {
+    for function in config.chain.iter().filter(|function| function.facts().spans_shards()) {
         let name = function.name();
         let message = format!(
             "lanes that share a queue take its shards one at a time, and a transaction of `{name}` is about flows of several \

@@ -9,14 +9,14 @@ use rheostat_steer::policy::Class;
 use rheostat_steer::{ClassRule, ClassRules, MAX_CLASSES, has_ports};
 
 use super::DeviceConfig;
-use super::device::named;
-use super::firewall::{filled, ports, protocol};
-use super::policer::code_point;
+use rheostat_functions::firewall::settings::{ports, protocol};
+use rheostat_functions::policer::settings::code_point;
+use rheostat_settings::device::named;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, name, prefix};
+use rheostat_settings::reader::convert::{choice, filled, name, prefix};
 
 /// What `kind` may say.
 const KINDS: [(&str, Class); 2] = [("priority", Class::Priority), ("regular", Class::Regular)];

@@ -3,27 +3,22 @@
 use std::fmt;
 use std::path::Path;
 
-use rheostat_functions::firewall::{Action, FirewallConfig};
-use rheostat_functions::nat::{Filtering, Mapping, NatConfig, Sharing};
+use rheostat_nf::registry::{ConfiguredFunction, FunctionFacts};
 use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
 use super::device::{LinkAddress, PcapConfig, SimConfig};
-use super::nat::NatFunction;
-use super::{Config, DeviceConfig, DeviceKind, FunctionConfig};
-use super::{antiddos, bridge, class, lb, monitor, policer, portscan, slo};
+use super::{Config, DeviceConfig, DeviceKind, class, slo};
 use rheostat_settings::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
 /// keeps much, and for each of its keys two index slots of eight bytes, as the index is between half and completely full.
-fn bytes_per_flow(chain: &[FunctionConfig]) -> u64 {
-    let two_keys = |function: &FunctionConfig| {
-        matches!(function, FunctionConfig::Nat(_) | FunctionConfig::Lb(_))
-    };
-    let monitors = chain.iter().any(|function| matches!(function, FunctionConfig::Monitor(_)));
-    let entry = if chain.len() > 1 || monitors { 192 } else { 128 };
-    let keys = if chain.iter().any(two_keys) { 2 } else { 1 };
-    entry + keys * 16
+fn bytes_per_flow(chain: &[ConfiguredFunction]) -> u64 {
+    let facts: Vec<_> = chain.iter().map(ConfiguredFunction::facts).collect();
+    let lines = |facts: &FunctionFacts| if facts.large_state { 2 } else { 1 };
+    let lines: u64 = 1 + facts.iter().map(lines).sum::<u64>().max(1);
+    let keys = if facts.iter().any(|facts| facts.second_key) { 2 } else { 1 };
+    lines * 64 + keys * 16
 }
 
 impl fmt::Display for Config {
@@ -41,99 +36,12 @@ impl fmt::Display for Config {
             writeln!(f, "chain     no function: everything is forwarded")?;
         }
         for function in &self.chain {
-            match function {
-                FunctionConfig::Firewall(firewall) => {
-                    write!(f, "chain     firewall: ")?;
-                    describe_firewall(firewall, f)?;
-                }
-                FunctionConfig::Router => writeln!(f, "chain     router")?,
-                FunctionConfig::Policer(policer) => {
-                    write!(f, "chain     policer: ")?;
-                    policer::describe(policer, f)?;
-                }
-                FunctionConfig::AntiDdos(config) => {
-                    write!(f, "chain     antiddos: ")?;
-                    antiddos::describe(config, f)?;
-                }
-                FunctionConfig::Bridge(config) => {
-                    write!(f, "chain     bridge: ")?;
-                    bridge::describe(config, f)?;
-                }
-                FunctionConfig::Portscan(config) => {
-                    write!(f, "chain     portscan: ")?;
-                    portscan::describe(config, f)?;
-                }
-                FunctionConfig::Monitor(config) => {
-                    write!(f, "chain     monitor: ")?;
-                    monitor::describe(config, f)?;
-                }
-                FunctionConfig::Lb(config) => {
-                    write!(f, "chain     lb: ")?;
-                    lb::describe(config, f)?;
-                }
-                FunctionConfig::Nat(NatFunction { nat, log, sharing }) => {
-                    write!(f, "chain     nat: ")?;
-                    describe_nat(nat, f)?;
-                    if let Some(Sharing { flows, refresh_interval }) = sharing {
-                        let (flows, interval) = (Count(*flows as u64), Span(*refresh_interval));
-                        writeln!(
-                            f,
-                            "          shared by all lanes: {flows} flows, refreshed every {interval}"
-                        )?;
-                    }
-                    if let Some(log) = log {
-                        writeln!(f, "          mappings are logged to {}", log.display())?;
-                    }
-                }
-            }
+            write!(f, "chain     {}: ", function.name())?;
+            function.settings().describe(f)?;
         }
         self.describe_workers(f)?;
         self.describe_memory(f)?;
         self.describe_run(f)
-    }
-}
-
-fn describe_firewall(firewall: &FirewallConfig, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let word = |action: Action| match action {
-        Action::Allow => "allowed",
-        Action::Deny => "denied",
-        Action::Reject => "rejected",
-    };
-    match firewall.rules.rules.len() {
-        0 => f.write_str("no rules")?,
-        1 => f.write_str("1 rule")?,
-        rules => write!(f, "{rules} rules")?,
-    }
-    let (inside, outside) = (firewall.rules.default_inside, firewall.rules.default_outside);
-    write!(f, ", else from inside {}, from outside {}", word(inside), word(outside))?;
-    write!(f, "; {} half open per shard", Count(u64::from(firewall.half_open_per_shard)))?;
-    f.write_str(if firewall.tcp.liberal { "; windows not enforced" } else { "" })?;
-    f.write_str(if firewall.tcp.pickup { "; connections taken up midway" } else { "" })?;
-    writeln!(f)
-}
-
-fn describe_nat(nat: &NatConfig, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mapping = match nat.mapping {
-        Mapping::EndpointIndependent => "endpoint-independent",
-        Mapping::AddressAndPortDependent => "address-and-port-dependent",
-    };
-    let filtering = match nat.filtering {
-        Filtering::EndpointIndependent => "from any host",
-        Filtering::AddressDependent => "from hosts that were sent to",
-        Filtering::AddressAndPortDependent => "from endpoints that were sent to",
-    };
-    let addresses = nat.external.len();
-    let (low, high) = (nat.ports.start(), nat.ports.end());
-    write!(f, "{addresses} external, ports {low}-{high}; {mapping}; packets in {filtering}")?;
-    if nat.deterministic {
-        write!(f, "; a block of ports for each host")?;
-    }
-    if let Some(quota) = nat.quota {
-        write!(f, "; {quota} ports for one host at most")?;
-    }
-    match nat.forwards.len() {
-        0 => writeln!(f),
-        count => writeln!(f, "; {count} forwarded"),
     }
 }
 
@@ -157,7 +65,7 @@ impl Config {
         }
         if self.workers.queue_sharing > 1 {
             write!(f, ", {} to a queue", self.workers.queue_sharing)?;
-            if self.chain.iter().any(FunctionConfig::owns_flows) {
+            if self.chain.iter().any(|function| function.facts().owns_flows()) {
                 write!(f, ", which own its shards together")?;
             }
         }

@@ -9,7 +9,6 @@ pub mod traffic;
 
 use std::path::Path;
 
-use rheostat_base::DeviceId;
 use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
 
 pub use address::{LinkAddress, MacAddress};
@@ -20,12 +19,12 @@ pub use traffic::TrafficConfig;
 
 use live::LiveKind;
 
+use rheostat_settings::device::{Device, Named, side};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, kind, list, name, parsed, prefix, text};
+use rheostat_settings::reader::convert::{choice, kind, list, name, parsed, prefix};
 use rheostat_settings::reader::{Table, Value};
-use rheostat_settings::suggestion::{enumerate, nearest};
 
 /// One device.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +79,12 @@ pub(crate) const PLANNED_KINDS: [&str; 1] = ["dpdk"];
 
 /// The longest packet that every link carries whole (RFC 791, section 3.2).
 const LEAST_MTU: u64 = 68;
+
+impl Named for DeviceConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
 
 impl DeviceConfig {
     /// Reads one device; `None` when nothing can be made of it. The places of a device's keys are
@@ -143,6 +148,11 @@ impl DeviceConfig {
         })
     }
 
+    /// The device by what other settings refer to.
+    pub(crate) fn as_device(&self) -> Device {
+        Device { name: self.name.clone(), orientation: self.orientation.clone() }
+    }
+
     /// The capture the device reads, if it reads one.
     pub fn input(&self) -> Option<&Path> {
         match &self.kind {
@@ -198,30 +208,4 @@ fn inside_prefixes(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixL
         return None;
     }
     Some(prefixes.into_iter().collect())
-}
-
-/// A conversion to a side.
-pub(crate) fn side(value: &Value<'_>, findings: &mut Findings) -> Option<Side> {
-    choice(&[("inside", Side::Inside), ("outside", Side::Outside)])(value, findings)
-}
-
-/// A conversion to one of `devices` by its name.
-pub(crate) fn named(
-    devices: &[DeviceConfig],
-) -> impl Fn(&Value<'_>, &mut Findings) -> Option<DeviceId> + use<'_> {
-    move |value, findings| {
-        let name = text(value, findings)?;
-        if let Some(index) = devices.iter().position(|device| device.name == name) {
-            return Some(DeviceId(index as u8));
-        }
-        // A device that could not be read may well have this name.
-        if findings.clean("device") {
-            let names = || devices.iter().map(|device| device.name.as_str());
-            let label = nearest(name, names())
-                .map_or_else(String::new, |known| format!("did you mean `{known}`?"));
-            let finding = value.mistake_labelled(format!("no device is named `{name}`"), label);
-            findings.push(finding.help(format!("the devices are {}", enumerate(names()))));
-        }
-        None
-    }
 }

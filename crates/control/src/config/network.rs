@@ -7,7 +7,8 @@ use rheostat_ip::{NeighbourLimits, Policy};
 use rheostat_steer::Prefix;
 
 use super::DeviceConfig;
-use super::device::{MacAddress, named};
+use super::device::MacAddress;
+use rheostat_settings::device::named;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;

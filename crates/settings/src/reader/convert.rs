@@ -147,6 +147,23 @@ pub fn list<'d, T>(
     }
 }
 
+/// A list that is not empty. Without the key everything matches, so an empty list is never needed, and a reader could take it to
+/// match nothing.
+pub fn filled<'d, T>(
+    convert: impl Fn(&Value<'d>, &mut Findings) -> Option<T>,
+) -> impl FnOnce(&Value<'d>, &mut Findings) -> Option<Vec<T>> {
+    move |value, findings| {
+        let items = list(convert)(value, findings)?;
+        if items.is_empty() {
+            let message = format!("`{}` is an empty list", value.name());
+            let help = "without the key everything matches; a list has to say what does";
+            findings.push(value.mistake(message).help(help));
+            return None;
+        }
+        Some(items)
+    }
+}
+
 /// The text of a value that must be text; `expected` is a noun with its article, `example` follows
 /// "write".
 fn text_like<'d>(

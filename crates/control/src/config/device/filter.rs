@@ -2,8 +2,8 @@
 
 use rheostat_io::filter::{Filter, Match};
 
-use crate::config::ethertype::ethertype;
-use crate::config::firewall::protocol;
+use rheostat_functions::firewall::settings::protocol;
+use rheostat_settings::ethertype::ethertype;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 use rheostat_settings::reader::convert::number::integer;

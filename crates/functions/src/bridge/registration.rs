@@ -1,0 +1,36 @@
+//! The bridge as configurations know it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+
+use super::BridgeConfig;
+use super::settings::{describe, ports, read};
+
+/// The bridge.
+pub const BRIDGE: Registration = Registration {
+    name: "bridge",
+    summary: "forwards frames between ports, by learned addresses",
+    read: Some(|table, devices, findings| Some(Arc::new(read(table, devices, findings)))),
+    default: |devices| Ok(Arc::new(BridgeConfig::new(ports(devices)))),
+};
+
+impl FunctionSettings for BridgeConfig {
+    fn facts(&self) -> FunctionFacts {
+        FunctionFacts {
+            flows: FlowPlace::Objects,
+            without_sides: true,
+            bridges: true,
+            ..FunctionFacts::default()
+        }
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(self, f)
+    }
+
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
+        is_same(self, other)
+    }
+}

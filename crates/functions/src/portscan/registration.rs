@@ -1,0 +1,31 @@
+//! The detector of port scans as configurations know it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+
+use super::PortscanConfig;
+use super::settings::{describe, read};
+
+/// The detector of port scans.
+pub const PORTSCAN: Registration = Registration {
+    name: "portscan",
+    summary: "detects hosts that scan ports",
+    read: Some(|table, _, findings| Some(Arc::new(read(table, findings)))),
+    default: |_| Ok(Arc::new(PortscanConfig::default())),
+};
+
+impl FunctionSettings for PortscanConfig {
+    fn facts(&self) -> FunctionFacts {
+        FunctionFacts { flows: FlowPlace::ObjectsAndShards, ..FunctionFacts::default() }
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(self, f)
+    }
+
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
+        is_same(self, other)
+    }
+}

@@ -1,0 +1,37 @@
+//! The router: what every chain is whose devices have addresses, as a name for a chain that does nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+
+/// The router.
+pub const ROUTER: Registration = Registration {
+    name: "router",
+    summary: "routes between devices with addresses",
+    read: None,
+    default: |_| Ok(Arc::new(RouterConfig)),
+};
+
+/// The settings of a router: it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterConfig;
+
+impl FunctionSettings for RouterConfig {
+    fn facts(&self) -> FunctionFacts {
+        FunctionFacts {
+            flows: FlowPlace::Nowhere,
+            without_sides: true,
+            needs_addresses: true,
+            ..FunctionFacts::default()
+        }
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "routes between the devices")
+    }
+
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
+        is_same(self, other)
+    }
+}

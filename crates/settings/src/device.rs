@@ -1,0 +1,56 @@
+//! Devices, as the settings of others refer to them: by name and by side.
+
+use rheostat_base::DeviceId;
+use rheostat_steer::{Orientation, Side};
+
+use crate::findings::Findings;
+use crate::reader::Value;
+use crate::reader::convert::{choice, text};
+use crate::suggestion::{enumerate, nearest};
+
+/// A device of a configuration, by what settings refer to. Its number is its position among all devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// Which packets come from inside.
+    pub orientation: Orientation,
+}
+
+/// A device with a name.
+pub trait Named {
+    /// The name that other settings refer to it by.
+    fn name(&self) -> &str;
+}
+
+impl Named for Device {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A conversion to a side.
+pub fn side(value: &Value<'_>, findings: &mut Findings) -> Option<Side> {
+    choice(&[("inside", Side::Inside), ("outside", Side::Outside)])(value, findings)
+}
+
+/// A conversion to one of `devices` by its name.
+pub fn named<D: Named>(
+    devices: &[D],
+) -> impl Fn(&Value<'_>, &mut Findings) -> Option<DeviceId> + use<'_, D> {
+    move |value, findings| {
+        let name = text(value, findings)?;
+        if let Some(index) = devices.iter().position(|device| device.name() == name) {
+            return Some(DeviceId(index as u8));
+        }
+        // A device that could not be read may well have this name.
+        if findings.clean("device") {
+            let names = || devices.iter().map(Named::name);
+            let label = nearest(name, names())
+                .map_or_else(String::new, |known| format!("did you mean `{known}`?"));
+            let finding = value.mistake_labelled(format!("no device is named `{name}`"), label);
+            findings.push(finding.help(format!("the devices are {}", enumerate(names()))));
+        }
+        None
+    }
+}
