@@ -7,6 +7,7 @@ mod bridging;
 mod cases;
 mod deleting;
 mod detecting;
+mod dynamic_chains;
 mod equivalence;
 mod exhaustion;
 mod forwarding;

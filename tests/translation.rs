@@ -35,7 +35,7 @@ type Mapped = HashMap<(u8, Endpoint, Option<Endpoint>), Endpoint>;
 
 /// Turns packets to hosts inside into what the world outside would have sent: packets to the external
 /// endpoint.
-struct Outside<S> {
+pub(crate) struct Outside<S> {
     inner: S,
     mapped: Mapped,
     has_remote: bool,
@@ -134,6 +134,38 @@ fn run<C: Chain>(
     }
 }
 
+/// The endpoints that flows have got.
+fn mapped(log: &MappingLog) -> Mapped {
+    let mut mapped = Mapped::new();
+    log.drain(|event| {
+        if event.change == MappingChange::Created {
+            mapped.insert((event.protocol, event.inner, event.remote), event.external);
+        }
+    });
+    mapped
+}
+
+/// A source with answers to these endpoints.
+fn with_answers<S: Source>(
+    mapping: Mapping,
+    mapped: Mapped,
+    source: &impl Fn() -> S,
+) -> impl Fn() -> Outside<S> {
+    let has_remote = mapping == Mapping::AddressAndPortDependent;
+    move || Outside { inner: source(), mapped: mapped.clone(), has_remote }
+}
+
+/// A source with answers to the endpoints that its flows get of the NAT behind the firewall.
+pub(crate) fn both_ways<S: Source + 'static>(
+    mapping: Mapping,
+    source: &impl Fn() -> S,
+) -> impl Fn() -> Outside<S> {
+    let log = MappingLog::new();
+    let chain = behind_firewall(config(mapping), Some(log.clone()));
+    run((1, 1, 0, 0), chain, source(), LinkType::Ethernet);
+    with_answers(mapping, mapped(&log), source)
+}
+
 /// Runs a source once to learn which flow gets which endpoint, and then with answers to those, on one lane and on
 /// several. Returns what came of it on one lane, and on the last.
 fn compare<C: Chain, S: Source + 'static>(
@@ -145,14 +177,7 @@ fn compare<C: Chain, S: Source + 'static>(
 ) -> (Outcome, Outcome) {
     let log = MappingLog::new();
     run((1, 1, 0, 0), chain(config(mapping), Some(log.clone())), source(), link);
-    let mut mapped = Mapped::new();
-    log.drain(|event| {
-        if event.change == MappingChange::Created {
-            mapped.insert((event.protocol, event.inner, event.remote), event.external);
-        }
-    });
-    let has_remote = mapping == Mapping::AddressAndPortDependent;
-    let both_ways = || Outside { inner: source(), mapped: mapped.clone(), has_remote };
+    let both_ways = with_answers(mapping, mapped(&log), &source);
     let one = run((1, 1, 0, 0), chain(config(mapping), None), both_ways(), link);
     assert_eq!(one.handoff, 0);
     let (mut last, mut offloaded) = (None, 0);

@@ -10,9 +10,11 @@ use rheostat_state::txn::Objects;
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{PacketSet, Steering, SteeringError};
 
-use crate::chain::{self, Chain};
+use crate::chain::dynamic::{ChainError, DynamicChain};
+use crate::chain::{self, Chain, Passthrough};
 use crate::chain_service::{self, ChainService, Seeds};
 use crate::function::ShardInfo;
+use crate::link::Link;
 
 /// A chain, and where its functions have their states in an entry. What packets pass is compiled as a whole where
 /// [`AnyChain::new`] names the chain; from there on it is one type for all.
@@ -28,6 +30,27 @@ impl AnyChain {
         AnyChain { chain: Arc::new(chain), layout: Arc::new(layout) }
     }
 
+    /// Any functions, one behind the other: packets from inside pass them in order, packets from outside in reverse. Without
+    /// functions, packets are forwarded.
+    ///
+    /// A function behind others sees the packets that these forward, or for which they name devices. A flow is named by the fields
+    /// of all functions' [packet sets](crate::NetworkFunction::packet_set). To a function that has flows of some protocols or of
+    /// one side only, other packets are packets of no flow; one without flows sees all packets so.
+    ///
+    /// Each call of a function on shared objects is a transaction of its own. When a function behind it restarts a packet's flow,
+    /// the function on shared objects sees the packet once more, as the first of the new flow.
+    ///
+    /// # Errors
+    /// [`ChainError`] when these functions do not make a chain together.
+    pub fn of(links: Vec<Box<dyn Link>>) -> Result<AnyChain, ChainError> {
+        let mut layout = StateLayout::new();
+        if links.is_empty() {
+            return Ok(AnyChain::new(Passthrough, layout));
+        }
+        let chain = DynamicChain::new(links, &mut layout)?;
+        Ok(AnyChain::new(chain, layout))
+    }
+
     /// Whether flows are looked up at all.
     pub fn is_stateful(&self) -> bool {
         self.chain.is_stateful()
@@ -35,7 +58,7 @@ impl AnyChain {
 
     /// Whether its flows are in shards and nowhere else, so that claimants of a queue have to own these together.
     pub fn owns_flows(&self) -> bool {
-        self.is_stateful() && self.objects().is_none()
+        self.is_stateful() && !self.chain.is_shared()
     }
 
     /// Whether flows may have a second key.
@@ -106,6 +129,7 @@ impl fmt::Debug for AnyChain {
 /// A [`Chain`] without its types.
 trait Erased: Send + Sync {
     fn is_stateful(&self) -> bool;
+    fn is_shared(&self) -> bool;
     fn aliases(&self) -> bool;
     fn objects(&self) -> Option<&Objects>;
     fn steering(&self) -> PacketSet;
@@ -127,6 +151,10 @@ trait Erased: Send + Sync {
 impl<C: Chain> Erased for C {
     fn is_stateful(&self) -> bool {
         C::STATEFUL
+    }
+
+    fn is_shared(&self) -> bool {
+        C::SHARED
     }
 
     fn aliases(&self) -> bool {
@@ -158,7 +186,7 @@ impl<C: Chain> Erased for C {
     }
 
     fn shard_bytes(&self) -> usize {
-        size_of::<Shard<C::Shard>>()
+        size_of::<Shard<C::Shard>>() + self.boxed_bytes()
     }
 
     fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {

@@ -1,8 +1,9 @@
-//! Chains of network functions, composed at compile time: [`Stage`] makes a chain of one function,
+//! Chains of network functions. Those that are composed at compile time: [`Stage`] makes a chain of one function,
 //! [`Chain2`] joins two chains, [`Passthrough`] forwards everything. The compiler sees the whole chain, so a
-//! packet passes it without a virtual call.
+//! packet passes it without a virtual call. And the one that is put together at run time, of any functions ([`dynamic`]).
 
 mod chain2;
+pub(crate) mod dynamic;
 mod passthrough;
 mod shared;
 mod stage;
@@ -48,16 +49,21 @@ pub trait Chain: Send + Sync + 'static {
     /// be undone.
     const SHARED: bool = false;
 
-    /// How many things the functions' fast paths count.
-    const COUNTS: usize = 0;
+    /// Whether handlers may run in transactions.
+    const TRANSACTIONS: bool = Self::SHARED;
 
-    /// The fast path of the chain, if its functions have one. It counts in `counts`, of which there are [`Chain::COUNTS`].
+    /// How many things the functions' fast paths count.
+    fn counts(&self) -> usize {
+        0
+    }
+
+    /// The fast path of the chain, if its functions have one. It counts in `counts`, of which there are [`Chain::counts`].
     fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl SteadyChain {
         General
     }
 
     /// Adds what a lane's fast path has counted to the figures of a run.
-    fn counted(_counts: &[Counter], _metrics: &mut Metrics) {}
+    fn add_counts(&self, _counts: &[Counter], _metrics: &mut Metrics) {}
 
     /// The fast path of a chain on shared objects, if its function has one.
     fn reading(&self) -> impl Reading {
@@ -99,6 +105,11 @@ pub trait Chain: Send + Sync + 'static {
     /// Makes the state of one shard.
     fn local(&self, shard: ShardInfo) -> Self::Shard;
 
+    /// Bytes that the state of one shard points to, as far as they are the same for all shards and known before.
+    fn boxed_bytes(&self) -> usize {
+        0
+    }
+
     /// Whether a packet passes that was let through as the first of a flow for which the table has no
     /// room.
     fn passes_without_entry(&self) -> bool;
@@ -112,7 +123,7 @@ pub trait Chain: Send + Sync + 'static {
     ) -> Outcome<(Self::States, Verdict)>;
 
     /// Puts the states of an admitted flow into its entry.
-    fn install(&self, flow: &mut FlowMut<'_>, states: Self::States);
+    fn install(&self, local: &mut Self::Shard, flow: &mut FlowMut<'_>, states: Self::States);
 
     /// Gives up the states of a flow that was not installed, last function first.
     fn discarded(&self, local: &mut Self::Shard, scope: &mut Scope<'_>, states: Self::States);

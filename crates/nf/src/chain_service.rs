@@ -33,6 +33,7 @@ pub(crate) use self::journal::{AtOnce, Journal};
 pub use self::make_shards::{Seeds, make_shards};
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
+pub(crate) use self::transaction::TIMEOUT;
 pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
 use crate::cx::Outbox;
@@ -80,9 +81,10 @@ impl<C: Chain> ChainService<C> {
         // Refuses chains of functions that do not go together.
         const { _ = C::SHARED };
         let _ = chain.objects();
+        let counts = (0..chain.counts()).map(|_| Counter::new()).collect();
         ChainService {
             chain,
-            counts: (0..C::COUNTS).map(|_| Counter::new()).collect(),
+            counts,
             routes,
             stack: None,
             admissions: Vec::new(),
@@ -363,7 +365,7 @@ impl<C: Chain> ChainService<C> {
     fn end_burst(&mut self, shards: &mut ShardSet, out: &Output) {
         self.end_tables(shards);
         out.note_flows();
-        if C::SHARED {
+        if C::TRANSACTIONS {
             out.counters().panics.add(std::mem::take(&mut self.outbox.panics));
             self.rest();
         }
@@ -463,7 +465,7 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
-        C::counted(&self.counts, metrics);
+        self.chain.add_counts(&self.counts, metrics);
         for shard in shards.iter() {
             self.chain.metrics(shard.local(), metrics);
         }

@@ -83,6 +83,22 @@ impl Outbox {
         OutboxLen { packets: self.packets.len(), alloc_failed: self.alloc_failed }
     }
 
+    /// What has been made and noted for a packet so far.
+    pub(crate) fn mark(&self) -> OutboxMark {
+        let Outbox { alias, displaced, decisions, .. } = self;
+        let (made, decisions) = (self.len(), decisions.len());
+        OutboxMark { made, alias: *alias, displaced: *displaced, decisions }
+    }
+
+    /// Gives up what was made and noted since.
+    pub(crate) fn go_back_to(&mut self, mark: OutboxMark, pool: &mut PoolCache) {
+        let OutboxMark { made, alias, displaced, decisions } = mark;
+        self.packets.drain(made.packets..).for_each(|(_, packet)| pool.free(packet));
+        self.alloc_failed = made.alloc_failed;
+        (self.alias, self.displaced) = (alias, displaced);
+        self.decisions.truncate(decisions);
+    }
+
     /// Gives up what was made since, and all that was noted.
     #[inline]
     pub(crate) fn go_back(&mut self, to: OutboxLen, pool: &mut PoolCache) {
@@ -92,6 +108,15 @@ impl Outbox {
         self.displaced = None;
         self.decisions.clear();
     }
+}
+
+/// What has been made and noted for a packet up to some moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutboxMark {
+    made: OutboxLen,
+    alias: Option<FlowKey>,
+    displaced: Option<FlowId>,
+    decisions: usize,
 }
 
 /// How much functions have originated up to some moment.

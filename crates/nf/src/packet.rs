@@ -12,7 +12,7 @@ use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{PacketInfo, PacketKind};
 use rheostat_steer::Side;
 
-use crate::packet_log::PacketLog;
+use crate::packet_log::{LogMark, PacketLog};
 use crate::usual_tcp::UsualTcp;
 
 /// One packet with its layers and its flow's key. Headers are read through views; there is no way to
@@ -45,6 +45,24 @@ impl<'a> Packet<'a> {
         log: &'a mut PacketLog,
     ) -> Packet<'a> {
         Packet { mbuf, info, rewritten: false, log: Some(log) }
+    }
+
+    /// Lets `change` see the packet with a log by which its changes can be undone.
+    pub(crate) fn with_log<T>(
+        &mut self,
+        log: &mut PacketLog,
+        change: impl FnOnce(&mut Packet<'_>) -> T,
+    ) -> T {
+        let (rewritten, log) = (self.rewritten, Some(log));
+        let mut logged = Packet { mbuf: &mut *self.mbuf, info: self.info, rewritten, log };
+        let result = change(&mut logged);
+        self.rewritten = logged.rewritten;
+        result
+    }
+
+    /// Makes the packet what it was when this much of its changes had been kept in the log.
+    pub(crate) fn go_back_to(&mut self, log: &mut PacketLog, mark: LogMark) {
+        log.undo_to(mark, std::slice::from_mut(self.mbuf));
     }
 
     /// Keeps the first `count` bytes, which are about to be changed.

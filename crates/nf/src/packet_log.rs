@@ -10,6 +10,10 @@ pub(crate) struct PacketLog {
     packet: usize,
 }
 
+/// How much has been kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogMark(usize);
+
 /// A change of one packet.
 #[derive(Clone, Copy, Debug)]
 struct Change {
@@ -37,9 +41,19 @@ impl PacketLog {
         self.bytes.extend_from_slice(&data[..count.min(data.len())]);
     }
 
+    /// What has been kept so far.
+    pub(crate) fn mark(&self) -> LogMark {
+        LogMark(self.changes.len())
+    }
+
     /// Makes the packets what they were, and forgets that. A packet may have grown at its front.
     pub(crate) fn undo(&mut self, packets: &mut [Mbuf]) {
-        for Change { packet, start, len } in self.changes.drain(..).rev() {
+        self.undo_to(LogMark::default(), packets);
+    }
+
+    /// Makes the packets what they were when this much had been kept, and forgets the rest.
+    pub(crate) fn undo_to(&mut self, LogMark(mark): LogMark, packets: &mut [Mbuf]) {
+        for Change { packet, start, len } in self.changes.drain(mark..).rev() {
             let packet = &mut packets[packet];
             let shortened = packet.advance(packet.len() - len);
             debug_assert!(shortened, "packets grow by what lies in their first segment");

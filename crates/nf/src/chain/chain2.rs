@@ -49,18 +49,21 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         a.or(b)
     }
 
-    const COUNTS: usize = A::COUNTS + B::COUNTS;
+    #[inline(always)]
+    fn counts(&self) -> usize {
+        self.0.counts() + self.1.counts()
+    }
 
     #[inline(always)]
     fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
-        let (a, b) = counts.split_at(A::COUNTS);
+        let (a, b) = counts.split_at(self.0.counts());
         (self.0.steady(a), self.1.steady(b))
     }
 
-    fn counted(counts: &[Counter], metrics: &mut Metrics) {
-        let (a, b) = counts.split_at(A::COUNTS);
-        A::counted(a, metrics);
-        B::counted(b, metrics);
+    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
+        let (a, b) = counts.split_at(self.0.counts());
+        self.0.add_counts(a, metrics);
+        self.1.add_counts(b, metrics);
     }
 
     #[inline]
@@ -136,12 +139,17 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     }
 
     #[inline]
-    fn install(&self, flow: &mut FlowMut<'_>, (a, b): Self::States) {
+    fn install(
+        &self,
+        (local_a, local_b): &mut Self::Shard,
+        flow: &mut FlowMut<'_>,
+        (a, b): Self::States,
+    ) {
         if let Some(states) = a {
-            self.0.install(flow, states);
+            self.0.install(local_a, flow, states);
         }
         if let Some(states) = b {
-            self.1.install(flow, states);
+            self.1.install(local_b, flow, states);
         }
     }
 

@@ -58,7 +58,7 @@ impl Chain for Passthrough {
         Ok(((), Verdict::Forward))
     }
 
-    fn install(&self, _: &mut FlowMut<'_>, (): ()) {}
+    fn install(&self, (): &mut (), _: &mut FlowMut<'_>, (): ()) {}
 
     fn discarded(&self, (): &mut (), _: &mut Scope<'_>, (): ()) {}
 

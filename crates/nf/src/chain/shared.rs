@@ -151,8 +151,8 @@ where
     }
 
     #[inline]
-    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
-        self.stage.install(flow, states);
+    fn install(&self, local: &mut (), flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
+        self.stage.install(local, flow, states);
     }
 
     fn discarded(&self, local: &mut (), scope: &mut Scope<'_>, states: Option<F::Flow>) {

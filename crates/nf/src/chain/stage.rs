@@ -73,14 +73,17 @@ impl<F: NetworkFunction> Chain for Stage<F> {
 
     const STATEFUL: bool = true;
 
-    const COUNTS: usize = F::COUNTS.len();
+    #[inline(always)]
+    fn counts(&self) -> usize {
+        F::COUNTS.len()
+    }
 
     #[inline(always)]
     fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
         SteadyStage { function: self.function.steady(counts), handle: self.handle }
     }
 
-    fn counted(counts: &[Counter], metrics: &mut Metrics) {
+    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
         for (name, count) in F::COUNTS.iter().zip(counts) {
             metrics.add(name, count.get());
         }
@@ -143,7 +146,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     }
 
     #[inline]
-    fn install(&self, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
+    fn install(&self, _: &mut F::Shard, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
         if let Some(state) = states {
             flow.init(self.handle, state);
         }
@@ -181,7 +184,7 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         }
         // An earlier function kept the flow's first packet from this one; it sees the flow only now.
         let (state, verdict) = self.first(local, scope, packet)?;
-        self.install(flow, state);
+        self.install(local, flow, state);
         if matches!(verdict, Verdict::Drop(_)) {
             scope.requests.close = true;
         }

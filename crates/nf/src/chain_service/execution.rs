@@ -222,7 +222,7 @@ impl<C: Chain> ChainService<C> {
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
         journal.created(id, entry.id(), out.counters());
-        chain.install(&mut entry, states);
+        chain.install(local, &mut entry, states);
         entry.set_deadline(requests.deadline.unwrap_or(now + DEFAULT_LIFETIME));
         if is_ordered(info) {
             entry.note_arrival(info.forward(), packet.device(), packet.stamp());

@@ -117,7 +117,7 @@ impl<C: Chain> ChainService<C> {
     /// Makes the lane's transactions, when there are none yet.
     #[inline]
     pub(super) fn open_transactions(&mut self, out: &Output) {
-        if C::SHARED && self.outbox.txn.is_none() {
+        if C::TRANSACTIONS && self.outbox.txn.is_none() {
             self.outbox.txn = self.chain.objects().map(|objects| Txn::new(objects, out.lane()));
         }
     }

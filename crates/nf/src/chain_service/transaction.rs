@@ -19,7 +19,7 @@ use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// How often a transaction of one packet is tried before it runs while no other does.
-pub(super) const TIMEOUT: u32 = 8;
+pub(crate) const TIMEOUT: u32 = 8;
 
 /// What a transaction came to.
 enum Attempt {

@@ -1,0 +1,313 @@
+//! A function at its place in a chain that is put together at run time, without its type.
+
+use std::any::Any;
+
+use rheostat_base::Counter;
+use rheostat_run::Metrics;
+use rheostat_state::FlowMut;
+use rheostat_state::txn::Objects;
+
+use super::Naming;
+use crate::chain::{Chain, Stage};
+use crate::cx::Scope;
+use crate::function::{Ahead, NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Ending, Outcome, Verdict};
+
+/// The value that a link keeps for one shard, without its type.
+pub(crate) type LinkShard = dyn Any + Send;
+
+/// A function at its place in a chain, without its type. Its methods are those of [`Chain`] for one function; the state of a new
+/// flow stays in the link's value for the shard until it is installed or discarded, so that a first packet allocates nothing.
+pub(crate) trait LinkStage: Send + Sync {
+    /// The objects of a function on shared objects.
+    fn objects(&self) -> Option<&Objects>;
+
+    fn counts(&self) -> usize;
+
+    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics);
+
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead);
+
+    fn depends_on_flows(&self) -> bool;
+
+    fn passes_without_entry(&self) -> bool;
+
+    fn ends_with_run(&self) -> bool;
+
+    fn local(&self, shard: ShardInfo) -> Box<LinkShard>;
+
+    /// Bytes of a value that [`LinkStage::local`] returns, without what it points to.
+    fn local_bytes(&self) -> usize;
+
+    fn first(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict>;
+
+    /// Puts the state of a new flow into its entry, if the function keeps one.
+    fn install(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
+
+    /// Gives up the state of a new flow. It is there again for another call until [`LinkStage::forget`].
+    fn discarded(&self, local: &mut LinkShard, scope: &mut Scope<'_>);
+
+    /// Drops the state of a new flow.
+    fn forget(&self, local: &mut LinkShard);
+
+    fn packet(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict>;
+
+    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
+
+    fn ends_soon(&self, local: &LinkShard, flow: &mut FlowMut<'_>);
+
+    fn ended(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    );
+
+    fn non_flow(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict>;
+
+    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()>;
+
+    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics);
+
+    fn shared_metrics(&self, metrics: &mut Metrics);
+
+    /// Keeps a flow's state for [`LinkStage::restore`], if the function is on shared objects.
+    fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
+
+    /// Gives a flow the state again that was kept last.
+    fn restore(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
+}
+
+/// What a function on shared objects has besides.
+pub(crate) struct SharedParts<F: NetworkFunction> {
+    pub(crate) objects: Objects,
+    pub(crate) clone: fn(&F::Flow) -> F::Flow,
+}
+
+/// A function at its place in a chain.
+pub(crate) struct PlacedLink<F: NetworkFunction> {
+    stage: Stage<F>,
+    shared: Option<SharedParts<F>>,
+    naming: Naming,
+}
+
+/// The value that a link keeps for one shard.
+struct Local<F: NetworkFunction> {
+    shard: F::Shard,
+    /// Which packets the function has flows for, where these are not the chain's.
+    admits: Option<Box<Admits>>,
+    /// The state of a flow that the chain has yet to admit.
+    new: Option<F::Flow>,
+    /// The state that a flow had before a transaction.
+    saved: Option<F::Flow>,
+}
+
+/// Decides which packets of a chain's flows are packets of a flow to a function.
+type Admits = dyn Fn(&Packet<'_>) -> bool + Send;
+
+impl<F: NetworkFunction> PlacedLink<F> {
+    pub(crate) fn new(
+        stage: Stage<F>,
+        shared: Option<SharedParts<F>>,
+        naming: Naming,
+    ) -> PlacedLink<F> {
+        PlacedLink { stage, shared, naming }
+    }
+}
+
+/// The value that a link keeps for one shard, by its type.
+fn local_of<F: NetworkFunction>(local: &mut LinkShard) -> &mut Local<F> {
+    local.downcast_mut().unwrap_or_else(|| wrong_type())
+}
+
+#[cold]
+fn wrong_type() -> ! {
+    panic!("a shard holds what another chain keeps for it")
+}
+
+impl<F: NetworkFunction> PlacedLink<F> {
+    /// Whether a packet of a flow of the chain is one of no flow to the function.
+    fn is_outside(&self, local: &Local<F>, packet: &Packet<'_>) -> bool {
+        match self.naming {
+            Naming::Chain => false,
+            Naming::None => true,
+            Naming::Selected => local.admits.as_ref().is_some_and(|admits| !admits(packet)),
+        }
+    }
+}
+
+impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
+    fn objects(&self) -> Option<&Objects> {
+        self.shared.as_ref().map(|shared| &shared.objects)
+    }
+
+    fn counts(&self) -> usize {
+        self.stage.counts()
+    }
+
+    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
+        self.stage.add_counts(counts, metrics);
+    }
+
+    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
+        self.stage.function.prefetch(packet, what);
+    }
+
+    fn depends_on_flows(&self) -> bool {
+        self.stage.depends_on_flows()
+    }
+
+    fn passes_without_entry(&self) -> bool {
+        self.stage.passes_without_entry()
+    }
+
+    fn ends_with_run(&self) -> bool {
+        self.stage.ends_with_run()
+    }
+
+    fn local(&self, shard: ShardInfo) -> Box<LinkShard> {
+        let admits = match self.naming {
+            Naming::Selected => {
+                let function = &self.stage.function;
+                let sets = (function.packet_set(), function.steering());
+                let own = (*shard.steering).clone().with_sets(&sets.0, &sets.1);
+                let own = own.expect("a function agrees with itself on how packets are placed");
+                let admits: Box<Admits> = Box::new(move |packet: &Packet<'_>| {
+                    let side = packet.side();
+                    own.admits(&packet.arrival_key(), side)
+                });
+                Some(admits)
+            }
+            Naming::Chain | Naming::None => None,
+        };
+        let shard = self.stage.local(shard);
+        Box::new(Local::<F> { shard, admits, new: None, saved: None })
+    }
+
+    fn local_bytes(&self) -> usize {
+        size_of::<Local<F>>()
+    }
+
+    fn first(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        let local = local_of::<F>(local);
+        if self.is_outside(local, packet) {
+            return self.stage.non_flow(&mut local.shard, scope, packet);
+        }
+        let (state, verdict) = self.stage.first(&mut local.shard, scope, packet)?;
+        local.new = state;
+        Ok(verdict)
+    }
+
+    fn install(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        let local = local_of::<F>(local);
+        let state = local.new.take();
+        self.stage.install(&mut local.shard, flow, state);
+    }
+
+    fn discarded(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
+        let local = local_of::<F>(local);
+        let state = match &self.shared {
+            Some(shared) => local.new.as_ref().map(shared.clone),
+            None => local.new.take(),
+        };
+        self.stage.discarded(&mut local.shard, scope, state);
+    }
+
+    fn forget(&self, local: &mut LinkShard) {
+        local_of::<F>(local).new = None;
+    }
+
+    fn packet(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        let local = local_of::<F>(local);
+        if self.is_outside(local, packet) {
+            return self.stage.non_flow(&mut local.shard, scope, packet);
+        }
+        self.stage.packet(&mut local.shard, scope, packet, flow)
+    }
+
+    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
+        self.stage.undo(packet, flow);
+    }
+
+    fn ends_soon(&self, local: &LinkShard, flow: &mut FlowMut<'_>) {
+        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
+        self.stage.ends_soon(&local.shard, flow);
+    }
+
+    fn ended(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    ) {
+        self.stage.ended(&mut local_of::<F>(local).shard, scope, flow, ending);
+    }
+
+    fn non_flow(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        self.stage.non_flow(&mut local_of::<F>(local).shard, scope, packet)
+    }
+
+    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()> {
+        self.stage.periodic(&mut local_of::<F>(local).shard, scope)
+    }
+
+    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics) {
+        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
+        self.stage.metrics(&local.shard, metrics);
+    }
+
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.stage.shared_metrics(metrics);
+    }
+
+    fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        if let Some(shared) = &self.shared {
+            local_of::<F>(local).saved =
+                flow.state(self.stage.handle).map(|state| (shared.clone)(state));
+        }
+    }
+
+    fn restore(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        match local_of::<F>(local).saved.take() {
+            Some(state) => {
+                flow.init(self.stage.handle, state);
+            }
+            None => drop(flow.take(self.stage.handle)),
+        }
+    }
+}

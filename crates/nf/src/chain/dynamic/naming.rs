@@ -1,0 +1,50 @@
+//! Which packets of a chain's flows are packets of a flow to one of its functions.
+
+use rheostat_steer::{PacketSet, Protocols};
+
+use super::ChainError;
+use crate::link::Link;
+
+/// How the flows of a function follow from those of its chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// They are the same.
+    Chain,
+    /// They are those of some protocols or of one side: to the function, all other packets belong to no flow.
+    Selected,
+    /// The function has no flows: every packet belongs to none.
+    None,
+}
+
+/// The header fields that name the flows of a chain of these functions, and those that its packets are placed by.
+pub(super) fn sets(links: &[Box<dyn Link>]) -> (PacketSet, PacketSet) {
+    let sets = links.iter().map(|link| (link.packet_set(), link.steering()));
+    let merged = sets.reduce(|(flow, place), (other_flow, other_place)| {
+        (flow.finest(&other_flow), place.common(&other_place))
+    });
+    merged.unwrap_or((PacketSet::five_tuple(), PacketSet::five_tuple()))
+}
+
+/// How the flows of a function follow from those of `chain`.
+///
+/// # Errors
+/// [`ChainError::Coarser`] when one of its flows is many of the chain's.
+pub(super) fn naming(
+    link: &dyn Link,
+    chain: &PacketSet,
+    others: &[Box<dyn Link>],
+) -> Result<Naming, ChainError> {
+    let own = link.packet_set();
+    if own == *chain {
+        return Ok(Naming::Chain);
+    }
+    if own.is_empty() {
+        return Ok(Naming::None);
+    }
+    let fields = |set: &PacketSet| set.only(Protocols::ALL);
+    if fields(&own) == fields(chain) {
+        return Ok(Naming::Selected);
+    }
+    let finer = others.iter().find(|other| fields(&other.packet_set()) != fields(&own));
+    Err(ChainError::Coarser(link.name(), finer.map_or("the chain", |other| other.name())))
+}
