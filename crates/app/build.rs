@@ -1,4 +1,4 @@
-//! Gives the binary its commit and its cargo profile, which stand beside the figures it prints.
+//! Gives the binary its commit, its cargo profile and its features, which stand beside the figures it prints.
 //!
 //! It runs again when HEAD moves, or a file changes that the binary is built from. It does not when git writes its index, as `git status`
 //! and `git add` do: each run links the binary anew, which takes minutes with the profile `dist`.
@@ -38,6 +38,19 @@ fn files_of_head() -> Vec<PathBuf> {
     ["HEAD", &branch, "packed-refs"].into_iter().filter_map(existing).collect()
 }
 
+/// The features that this crate is built with.
+fn features() -> String {
+    let variables = std::env::vars();
+    let names =
+        variables.filter_map(|(name, _)| Some(name.strip_prefix("CARGO_FEATURE_")?.to_owned()));
+    let mut names: Vec<String> = names.map(|name| name.to_lowercase().replace('_', "-")).collect();
+    names.sort();
+    match names.is_empty() {
+        true => "no features".to_owned(),
+        false => format!("features {}", names.join(" ")),
+    }
+}
+
 fn main() {
     // Not a checkout, or no git: the figures then carry no commit.
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
@@ -52,6 +65,7 @@ fn main() {
     let profile = Path::new(&folder).ancestors().nth(3).and_then(|folder| folder.file_name());
     let profile = profile.map_or("unknown".into(), |name| name.to_string_lossy());
     println!("cargo::rustc-env=RHEO_PROFILE={profile}");
+    println!("cargo::rustc-env=RHEO_FEATURES={}", features());
     for path in inputs.iter().chain(&files_of_head()) {
         println!("cargo::rerun-if-changed={}", path.display());
     }

@@ -8,7 +8,7 @@ use rheostat_base::unit::parse_duration;
 use rheostat_bench::sim::sched::{Advice, RequestCosts, SchedBench, SchedTable, Variability};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::machine_costs::{CostsOrigin, UsedCosts};
 use crate::sim::SchedSetup;
 
@@ -102,7 +102,7 @@ impl VariabilityName {
 }
 
 /// Simulates and recommends the best.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     args.setup.check_lock()?;
     let service = (args.service, args.variability.variability());
     let (unused, machine) = (RequestCosts::thesis(), args.setup.machine());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rheostat_base::core_set::CoreError;
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
 use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
@@ -18,16 +19,44 @@ use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::{Network, RunLimit};
 use rheostat_nf::{AnyChain, Seeds};
+use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Family, Mempool, MempoolConfig};
-use rheostat_run::{Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, TimeSource};
-use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
-use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, fewest_ports, ports_are_even};
+use rheostat_run::{
+    Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, StartError, TimeSource,
+};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, TableConfig};
+use rheostat_steer::{
+    HashKey, KeyEnd, Orientation, Steering, SteeringError, fewest_ports, ports_are_even,
+};
+use thiserror::Error;
 
-use crate::devices::{Devices, Opener};
-use crate::failure::Failure;
+use crate::devices::{DeviceError, Devices, Opener};
 use crate::links::Watched;
 use crate::memory::{MemoryPlan, Sizes};
-use crate::network::{self, Wiring};
+use crate::network::{self, NoAddress, Wiring, WiringError};
+
+/// Why the devices, lanes and shards of a run could not be made.
+#[derive(Debug, Error)]
+pub(crate) enum AssembleError {
+    #[error("{0}")]
+    Cores(#[from] CoreError),
+    #[error("{cores} cores are given for workers, but this process may use only {available}")]
+    TooManyCores { cores: String, available: String },
+    #[error("{0}")]
+    Steering(#[from] SteeringError),
+    #[error("{0}")]
+    Pool(#[from] PoolError),
+    #[error("{0}")]
+    Device(#[from] DeviceError),
+    #[error("{0}")]
+    Network(#[from] WiringError),
+    #[error("{0}")]
+    NoAddress(#[from] NoAddress),
+    #[error("{0}")]
+    Memory(#[from] ArenaError),
+    #[error("{0}")]
+    Start(#[from] StartError),
+}
 
 /// Lanes up to which captures get the configured number of buffers: rings between lanes are as long
 /// as the pool, so that a capture never overflows one.
@@ -55,12 +84,12 @@ impl Assembly {
     /// Opens the devices of `config`, laid out and under `errors`, after [`preflight`](crate::preflight::preflight).
     ///
     /// # Errors
-    /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
+    /// [`AssembleError`] when a device cannot be opened, or memory or cores are lacking.
     pub(crate) fn new(
         config: Config,
         layout: Layout,
         errors: RunLimit,
-    ) -> Result<Assembly, Failure> {
+    ) -> Result<Assembly, AssembleError> {
         let Layout { steering, lanes, mut rng } = layout;
         let cores = choose_cores(&config)?;
         let captures = reads_captures(&config);
@@ -125,8 +154,8 @@ impl Assembly {
     /// Starts a run of `chain`.
     ///
     /// # Errors
-    /// [`Failure`] when memory is lacking or a worker cannot be started.
-    pub(crate) fn start(mut self, chain: &AnyChain) -> Result<Runtime, Failure> {
+    /// [`AssembleError`] when memory is lacking or a worker cannot be started.
+    pub(crate) fn start(mut self, chain: &AnyChain) -> Result<Runtime, AssembleError> {
         let hasher = FlowHasher::new(self.rng.random());
         let state = &self.config.state;
         let fragments = fragment_config(&self.config, self.pool.capacity());
@@ -247,8 +276,8 @@ pub(crate) struct Layout {
 /// Where a run of `config`, whose chain is `chain`, puts packets; with a seed, the same each time.
 ///
 /// # Errors
-/// [`Failure`] when packets cannot be placed so, or cores are lacking.
-pub(crate) fn lay_out(config: &Config, chain: &AnyChain) -> Result<Layout, Failure> {
+/// [`AssembleError`] when packets cannot be placed so, or cores are lacking.
+pub(crate) fn lay_out(config: &Config, chain: &AnyChain) -> Result<Layout, AssembleError> {
     let lanes = lane_count(config)?;
     let mut rng = randomness(config.run.seed);
     Ok(Layout { steering: Arc::new(steering(config, chain, &mut rng)?), lanes, rng })
@@ -265,8 +294,8 @@ pub(crate) fn randomness(seed: Option<u64>) -> StdRng {
 /// How many lanes a run of `config` has.
 ///
 /// # Errors
-/// [`Failure`] when cores are lacking.
-pub(crate) fn lane_count(config: &Config) -> Result<usize, Failure> {
+/// [`AssembleError`] when cores are lacking.
+pub(crate) fn lane_count(config: &Config) -> Result<usize, AssembleError> {
     Ok(lanes(config, &choose_cores(config)?))
 }
 
@@ -298,7 +327,11 @@ pub(crate) fn lanes(config: &Config, cores: &[CoreId]) -> usize {
 
 /// How packets are placed. A function that chooses ports gets a hash key under which each shard has its
 /// share of them: of random ones, three of four are such.
-fn steering(config: &Config, chain: &AnyChain, rng: &mut StdRng) -> Result<Steering, Failure> {
+fn steering(
+    config: &Config,
+    chain: &AnyChain,
+    rng: &mut StdRng,
+) -> Result<Steering, AssembleError> {
     let with = |key: &HashKey| {
         let orientations = config.devices.iter().map(|device| device.orientation.clone()).collect();
         let (buckets, shards) = (config.steering.buckets, config.state.shards);
@@ -333,7 +366,7 @@ fn suits_translating(steering: &Steering, ranges: &[RangeInclusive<u16>]) -> boo
 }
 
 /// The cores for workers: those of the configuration, or as many as can run at once.
-pub(crate) fn choose_cores(config: &Config) -> Result<Vec<CoreId>, Failure> {
+pub(crate) fn choose_cores(config: &Config) -> Result<Vec<CoreId>, AssembleError> {
     let available = CoreSet::available()?;
     let Some(list) = &config.workers.cores else {
         return Ok(available.cores().iter().copied().take(available.parallelism()).collect());
@@ -344,7 +377,10 @@ pub(crate) fn choose_cores(config: &Config) -> Result<Vec<CoreId>, Failure> {
     let names = |cores: &[CoreId]| {
         cores.iter().map(|core| core.0.to_string()).collect::<Vec<_>>().join(",")
     };
-    Err(Failure::TooManyCores { cores: names(list.cores()), available: names(available.cores()) })
+    Err(AssembleError::TooManyCores {
+        cores: names(list.cores()),
+        available: names(available.cores()),
+    })
 }
 
 /// A packet leaves on the device of the other side; one device carries both directions.

@@ -35,7 +35,7 @@ use rheostat_bench::machine::Machine;
 use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 
 pub(crate) use self::sched::NOTE as PUMPED_NOTE;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// What everything random in a benchmark is drawn from, so that two runs see the same packets.
 const SEED: u64 = 1;
@@ -154,7 +154,7 @@ struct AbArgs {
 }
 
 /// Measures or compares.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.scenario {
         Scenario::Nf(args) => nf::run(args),
         Scenario::Balance(args) => scenario::run("balance", args),
@@ -196,7 +196,7 @@ fn given<T: Copy>(given: Vec<T>, default: &[T], most: usize) -> Vec<T> {
     if given.is_empty() { default.iter().copied().take(most).collect() } else { given }
 }
 
-fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
+fn ab(args: &AbArgs) -> Result<ExitCode, CommandError> {
     let comparison =
         Comparison { a: args.a.clone(), b: args.b.clone(), rounds: args.rounds.into() };
     let ratios = comparison.run(|round, command| {
@@ -218,7 +218,7 @@ fn ab(args: &AbArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn migrate(args: &MigrateArgs) -> Result<ExitCode, Failure> {
+fn migrate(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
     let &MigrateArgs { migrations, lanes, rate, seed, limit, sabotage, json } = args;
     let bench = MigrateBench {
         migrations,

@@ -11,11 +11,33 @@ use rheostat_io::layer::capture::{Expression, Pcapng};
 use rheostat_observe::capture::interface;
 use rheostat_observe::control::{CaptureRequest, FileInUse, Reply, Request};
 use rheostat_packet::LinkType;
+use thiserror::Error;
 
 use crate::control::{Client, ClientError, Target};
-use crate::failure::Failure;
 use crate::interrupt;
 use crate::machine::file_id;
+
+/// Why packets were not copied, or not all.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    #[error(
+        "`{}` is {role} of the instance, which would be overwritten: write into a file of its own",
+        file.display()
+    )]
+    InUse { file: PathBuf, role: String },
+    #[error("cannot create the capture {}: {source}", file.display())]
+    Create { file: PathBuf, source: io::Error },
+    #[error(
+        "a capture is no text for a terminal: name a file with -o, or pipe it into another command"
+    )]
+    Terminal,
+    #[error("the capture {} is incomplete, it ends after {packets} packets: {source}", file.display())]
+    Incomplete { file: PathBuf, packets: u64, source: io::Error },
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -91,7 +113,7 @@ impl Args {
 }
 
 /// Asks, and writes what comes.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let mut client = args.target.connect()?;
     let request = args.request();
     client.send(&Request::Capture(request.clone()))?;
@@ -103,9 +125,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let outcome = copy(args, &request, &devices, &mut client, &mut written);
     match outcome {
         // The packets before are in the file, and are reported.
-        Err(Failure::Io(source)) => {
+        Err(Error::Io(source)) => {
             let file = args.output.clone();
-            err!("{}", Failure::CutCapture { file, packets: written, source });
+            err!("error: {}", Error::Incomplete { file, packets: written, source });
             Ok(ExitCode::FAILURE)
         }
         outcome => outcome,
@@ -113,11 +135,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses to overwrite a file that the instance reads or writes.
-fn check_in_use(output: &Path, files: &[FileInUse]) -> Result<(), Failure> {
+fn check_in_use(output: &Path, files: &[FileInUse]) -> Result<(), Error> {
     let Some(FileId::Inode { device, inode }) = file_id(output) else { return Ok(()) };
     let in_use = files.iter().find(|file| (file.device, file.inode) == (device, inode));
     in_use.map_or(Ok(()), |file| {
-        Err(Failure::InUse { file: output.to_owned(), role: file.role.clone() })
+        Err(Error::InUse { file: output.to_owned(), role: file.role.clone() })
     })
 }
 
@@ -128,7 +150,7 @@ fn copy(
     devices: &[String],
     client: &mut Client,
     written: &mut u64,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, Error> {
     // Only now: a request that is refused leaves an older file as it was.
     let mut file = Pcapng::new(open(&args.output)?, args.snaplen.unwrap_or(0))?;
     for device in devices {
@@ -155,7 +177,7 @@ fn write(
     client: &mut Client,
     file: &mut Pcapng<impl Write>,
     written: &mut u64,
-) -> Result<(u64, u64), Failure> {
+) -> Result<(u64, u64), Error> {
     let mut gathered = 0;
     loop {
         match client.receive()? {
@@ -175,15 +197,15 @@ fn write(
     }
 }
 
-fn open(path: &Path) -> Result<Box<dyn Write>, Failure> {
+fn open(path: &Path) -> Result<Box<dyn Write>, Error> {
     if path.as_os_str() != "-" {
-        let file = File::create(path)
-            .map_err(|source| Failure::CreateCapture { file: path.to_owned(), source })?;
+        let file =
+            File::create(path).map_err(|source| Error::Create { file: path.to_owned(), source })?;
         return Ok(Box::new(BufWriter::new(file)));
     }
     let output = io::stdout();
     if output.is_terminal() {
-        return Err(Failure::Terminal);
+        return Err(Error::Terminal);
     }
     Ok(Box::new(BufWriter::new(output)))
 }

@@ -1,5 +1,6 @@
 //! The chains that a configuration can name.
 
+use std::io;
 use std::sync::Arc;
 
 use rheostat_control::Config;
@@ -8,20 +9,36 @@ use rheostat_functions::bridge::BridgeConfig;
 use rheostat_functions::firewall::FirewallConfig;
 use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_functions::monitor::{MonitorFunction, MonitorLog};
-use rheostat_functions::nat::{MappingLog, NatFunction, PortUsage, SharedNat};
+use rheostat_functions::nat::{BlockError, MappingLog, NatFunction, PortUsage, SharedNat};
 use rheostat_functions::policer::PolicerConfig;
 use rheostat_functions::portscan::PortscanConfig;
-use rheostat_functions::shipped;
-use rheostat_functions::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
+use rheostat_functions::{
+    AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan, shipped,
+};
 use rheostat_ip::RunLimit;
 use rheostat_nf::AnyChain;
 use rheostat_nf::registry::ConfiguredFunction;
-use rheostat_observe::{FlowLines, LogMonitor, LogWriter, PortBoard};
+use rheostat_observe::{FlowLines, LogError, LogMonitor, LogWriter, PortBoard};
+use rheostat_state::LayoutError;
 use rheostat_state::txn::Objects;
+use thiserror::Error;
 
 use crate::assemble::{error_limit, randomness};
-use crate::failure::Failure;
 use crate::port_warning::PortWatch;
+
+/// Why a chain could not be built.
+#[derive(Debug, Error)]
+pub(crate) enum BuildError {
+    #[error("{0}")]
+    Layout(#[from] LayoutError),
+    #[error("{0}")]
+    Blocks(#[from] BlockError),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The thread that watches the ports of a NAT cannot be started.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 /// A chain, and what goes on beside it.
 pub(crate) struct BuiltChain {
@@ -49,14 +66,14 @@ pub(crate) enum Logs {
 /// errors. With a seed it is the same each time.
 ///
 /// # Errors
-/// [`Failure`] when a function cannot be made as configured, or a log cannot be written.
+/// [`BuildError`] when a function cannot be made as configured, or a log cannot be written.
 pub(crate) fn build(
     functions: &[ConfiguredFunction],
     lanes: usize,
     seed: Option<u64>,
     errors: &RunLimit,
     logs: Logs,
-) -> Result<BuiltChain, Failure> {
+) -> Result<BuiltChain, BuildError> {
     let objects = || objects_of(lanes, seed);
     let names: Vec<_> = functions.iter().map(ConfiguredFunction::name).collect();
     let built = match names[..] {
@@ -83,7 +100,7 @@ fn build_one(
     seed: Option<u64>,
     errors: &RunLimit,
     logs: Logs,
-) -> Result<Option<BuiltChain>, Failure> {
+) -> Result<Option<BuiltChain>, BuildError> {
     Ok(Some(if let Some(firewall) = function.get::<FirewallConfig>() {
         let firewall = Firewall::new(firewall.clone()).limited_by(errors.clone());
         BuiltChain::alone(shipped::firewall(firewall)?)
@@ -124,7 +141,7 @@ fn build_one(
 ///
 /// # Errors
 /// As [`build`].
-pub(crate) fn without_logs(config: &Config, lanes: usize) -> Result<BuiltChain, Failure> {
+pub(crate) fn without_logs(config: &Config, lanes: usize) -> Result<BuiltChain, BuildError> {
     let errors = error_limit(config);
     build(&config.chain, lanes, config.run.seed, &errors, Logs::LeftAlone)
 }
@@ -134,7 +151,7 @@ fn objects_of(lanes: usize, seed: Option<u64>) -> Objects {
 }
 
 /// The NAT of a configuration, and its log. While a run goes on, it is watched for how many ports are left.
-fn open_nat(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
+fn open_nat(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), BuildError> {
     if logs == Logs::LeftAlone {
         return Ok((Nat::new(function.nat.clone(), None)?, Log::default()));
     }
@@ -148,7 +165,7 @@ fn open_nat(function: &NatFunction, logs: Logs) -> Result<(Nat, Log), Failure> {
 }
 
 /// The monitor of a configuration, and its log.
-fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log), Failure> {
+fn open_monitor(function: &MonitorFunction, logs: Logs) -> Result<(Monitor, Log), BuildError> {
     let config = function.monitor.clone();
     let Some(path) = function.log.as_ref().filter(|_| logs == Logs::Written) else {
         return Ok((Monitor::new(config, None), Log::default()));

@@ -7,20 +7,35 @@ mod port_rate;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_control::{AnyMachine, Config, Machine};
+use rheostat_control::{AnyMachine, Config, LoadError, Machine};
 use rheostat_steer::{PacketSet, Protocols};
+use thiserror::Error;
 
 use crate::app::App;
-use crate::chains;
-use crate::failure::Failure;
+use crate::chains::{self, BuildError};
 use crate::machine::ThisMachine;
-use crate::network;
+use crate::network::{self, WiringError};
 use crate::out;
-use crate::preflight::{Preflight, preflight};
+use crate::preflight::{Preflight, PreflightError, preflight};
 use crate::run::OverrideArgs;
-use crate::serve;
+use crate::serve::{self, PlacingError};
 use placing::Placing;
 use port_rate::PortRate;
+
+/// Why a configuration cannot be run.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error("{0}")]
+    Placing(#[from] PlacingError),
+    #[error("{0}")]
+    Chain(#[from] BuildError),
+    #[error("{0}")]
+    Network(#[from] WiringError),
+    #[error("{0}")]
+    Preflight(#[from] PreflightError),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -55,10 +70,10 @@ pub(crate) struct Args {
 }
 
 /// Loads a configuration and prints what it would run, or its errors.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     match check(app, args) {
-        Err(failure) if args.json => {
-            let diagnostics = diagnostics::of_failure(&failure, &args.config);
+        Err(error) if args.json => {
+            let diagnostics = diagnostics::of_error(&error, &args.config);
             out!("{}", serde_json::json!({ "ok": false, "diagnostics": diagnostics }));
             Ok(ExitCode::from(2))
         }
@@ -66,7 +81,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-fn check(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+fn check(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
     let (mut config, warnings) =
         Config::load_for(&args.config, &args.overrides.to_overrides(), machine, &app.registry)?;

@@ -8,8 +8,18 @@ use rheostat_bench::record::{
     FileHeader, RecordError, Recorder, RequestScenarioHeader, RowRecorder,
 };
 use rheostat_bench::scenario::{AnyScenario, RequestScenario, Scenario};
+use thiserror::Error;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
+
+/// An option that does not concern the scenario.
+#[derive(Debug, Error)]
+#[error("the scenario `{scenario}` is about {subject}: leave {option} out")]
+struct Misplaced {
+    option: &'static str,
+    scenario: String,
+    subject: &'static str,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choices {
@@ -51,7 +61,7 @@ pub(crate) struct Choices {
 
 impl Choices {
     /// The scenario of this name or file with what was chosen, and other numbers of lanes or workers, if any are given.
-    pub(crate) fn scenario(&self, name: &str, lanes: &[u16]) -> Result<AnyScenario, Failure> {
+    pub(crate) fn scenario(&self, name: &str, lanes: &[u16]) -> Result<AnyScenario, CommandError> {
         let mut scenario = AnyScenario::open(name)?;
         match &mut scenario {
             AnyScenario::Packets(scenario) => self.change_packets(scenario, lanes)?,
@@ -60,7 +70,7 @@ impl Choices {
         Ok(scenario)
     }
 
-    fn change_packets(&self, scenario: &mut Scenario, lanes: &[u16]) -> Result<(), Failure> {
+    fn change_packets(&self, scenario: &mut Scenario, lanes: &[u16]) -> Result<(), CommandError> {
         if !self.schedulers.is_empty() {
             return Err(misplaced("--scheduler", &scenario.name, "packets"));
         }
@@ -90,7 +100,7 @@ impl Choices {
         &self,
         scenario: &mut RequestScenario,
         workers: &[u16],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         if !self.policies.is_empty() {
             return Err(misplaced("--policy", &scenario.name, "requests"));
         }
@@ -129,6 +139,6 @@ impl Choices {
     }
 }
 
-fn misplaced(option: &'static str, scenario: &str, subject: &'static str) -> Failure {
-    Failure::Misplaced { option, scenario: scenario.to_owned(), subject }
+fn misplaced(option: &'static str, scenario: &str, subject: &'static str) -> CommandError {
+    Misplaced { option, scenario: scenario.to_owned(), subject }.into()
 }

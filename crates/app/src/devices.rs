@@ -12,17 +12,31 @@ use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
     CaptureSource, CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError,
     Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic,
-    Sink, TapConfig, TapDevice, XdpConfig, XdpDevice,
+    Sink, TapConfig, TapDevice, WriteError, XdpConfig, XdpDevice,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::{Orientation, Steering};
-use rheostat_traffic::{EchoServer, Mix, Source, Stations};
+use rheostat_traffic::{EchoServer, Mix, MixError, Source, Stations};
+use thiserror::Error;
 
-use crate::assemble;
-use crate::doctor;
-use crate::failure::Failure;
 use crate::links::Watched;
-use crate::output_file;
+use crate::{assemble, doctor, output_file};
+
+/// Why a device could not be opened.
+#[derive(Debug, Error)]
+pub(crate) enum DeviceError {
+    #[error(
+        "devices `{first}` and `{second}` have one interface: `{interface}` is another name of \
+         `{first_interface}`; give each device an interface of its own"
+    )]
+    SameInterface { first: String, first_interface: String, second: String, interface: String },
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    #[error("{0}")]
+    Write(#[from] WriteError),
+    #[error("there is no such traffic: {0}")]
+    Mix(#[from] MixError),
+}
 
 /// What opening devices takes, beside their own settings.
 pub(crate) struct Opener<'a> {
@@ -51,15 +65,15 @@ pub(crate) struct Devices {
 /// to the code that opens them.
 ///
 /// # Errors
-/// [`Failure::SameInterface`] names both.
-fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
+/// [`DeviceError::SameInterface`] names both.
+fn check_distinct(configs: &[DeviceConfig]) -> Result<(), DeviceError> {
     let mut seen: Vec<(u32, &str, &str)> = Vec::new();
     for config in configs {
         let DeviceKind::Live(live) = &config.kind else { continue };
         let Some(interface) = live.interface.as_deref() else { continue };
         let Ok(index) = InterfaceLink::index_of(interface) else { continue };
         if let Some((_, first, first_interface)) = seen.iter().find(|(other, ..)| *other == index) {
-            return Err(Failure::SameInterface {
+            return Err(DeviceError::SameInterface {
                 first: (*first).to_owned(),
                 first_interface: (*first_interface).to_owned(),
                 second: config.name.clone(),
@@ -74,12 +88,12 @@ fn check_distinct(configs: &[DeviceConfig]) -> Result<(), Failure> {
 /// Looks at devices as far as can be seen without opening them, for a run that places packets by `steering` on so many lanes.
 ///
 /// # Errors
-/// [`Failure`], as of [`Opener::open`].
+/// [`DeviceError`], as of [`Opener::open`].
 pub(crate) fn check(
     config: &Config,
     steering: &Arc<Steering>,
     lanes: usize,
-) -> Result<(), Failure> {
+) -> Result<(), DeviceError> {
     check_distinct(&config.devices)?;
     let buffers = assemble::pool_config(config, lanes).buffers as usize;
     for device in &config.devices {
@@ -125,8 +139,8 @@ impl Opener<'_> {
     /// Opens all devices.
     ///
     /// # Errors
-    /// [`Failure`] names the device that cannot be opened, and why.
-    pub(crate) fn open(&self, configs: &[DeviceConfig]) -> Result<Devices, Failure> {
+    /// [`DeviceError`] names the device that cannot be opened, and why.
+    pub(crate) fn open(&self, configs: &[DeviceConfig]) -> Result<Devices, DeviceError> {
         let mut devices = Devices::default();
         for (number, config) in configs.iter().enumerate() {
             let id = DeviceId(number as u8);
@@ -147,7 +161,7 @@ impl Opener<'_> {
         config: &DeviceConfig,
         devices: usize,
         writers: &mut Vec<CaptureWriter>,
-    ) -> Result<Box<dyn Device>, Failure> {
+    ) -> Result<Box<dyn Device>, DeviceError> {
         let mut nic = SimConfig::new(&config.name, self.lanes, self.steering.clone());
         nic.device = id;
         nic.hash = config.hashing;
@@ -201,7 +215,7 @@ impl Opener<'_> {
         config: &DeviceConfig,
         live: &LiveConfig,
         watched: &mut Vec<Watched>,
-    ) -> Result<Box<dyn Device>, Failure> {
+    ) -> Result<Box<dyn Device>, DeviceError> {
         let interface = live.interface.clone().unwrap_or_default();
         let open = self.opening(id, config, live, &interface);
         let (device, reopener): (Box<dyn Device>, _) = match live.on_loss {

@@ -3,11 +3,11 @@
 mod machine;
 mod probe;
 
+use std::io;
 use std::process::ExitCode;
 
 use rheostat_observe::doctor::{Finding, examine, lossy_offloads};
 
-use crate::failure::Failure;
 use machine::ThisMachine;
 
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// Examines the machine, and prints what was found.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> io::Result<ExitCode> {
     let diagnosis = examine(&ThisMachine::new(args.probe)?, &args.interfaces);
     if args.json {
         out!("{}", serde_json::to_string(&diagnosis).expect("findings are always JSON"));

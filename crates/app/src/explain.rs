@@ -4,15 +4,43 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rheostat_control::{LoadError, MissingInput};
+use rheostat_io::OpenError;
 use rheostat_observe::control::{ExplainRequest, Reply, Request};
 use rheostat_observe::explain::Explanation;
+use thiserror::Error;
 
 use crate::app::App;
-use crate::control::Target;
-use crate::failure::Failure;
+use crate::assemble::AssembleError;
+use crate::chains::BuildError;
+use crate::control::{ClientError, Target};
 use crate::run::OverrideArgs;
 
 mod capture;
+
+/// Why nothing was explained.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error("--load must be above 0 and at most 1000: 0.7 stands for 70 % of each lane's time")]
+    Load,
+    #[error("{0}")]
+    Input(#[from] MissingInput),
+    #[error(
+        "device `{device}` reads no capture, so there is nothing to explain: give --input FILE, or ask \
+         a running instance, without a configuration"
+    )]
+    NoCapture { device: String },
+    #[error("{0}")]
+    Chain(#[from] BuildError),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Open(#[from] OpenError),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -53,7 +81,7 @@ pub(crate) struct Args {
 }
 
 /// Looks, asks and prints.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let explanation = match &args.config {
         Some(config) => capture::explain(app, config, &args.overrides, args.load)?,
         None => ask(args)?,
@@ -69,7 +97,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask(args: &Args) -> Result<Explanation, Failure> {
+fn ask(args: &Args) -> Result<Explanation, Error> {
     let over_ms = args.over.as_millis().try_into().unwrap_or(u64::MAX);
     let request = ExplainRequest {
         policy: args.overrides.policy.clone(),

@@ -12,15 +12,36 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_traffic::Source;
+use rheostat_io::OpenError;
 use rheostat_traffic::statistics::Summary;
+use rheostat_traffic::{Source, SourceError};
+use thiserror::Error;
 
-use crate::failure::Failure;
 use crate::machine::is_same_file;
-pub(crate) use captures::CaptureError;
-use captures::Captures;
-pub(crate) use options::OptionError;
-use options::Options;
+use captures::{CaptureError, Captures};
+use options::{OptionError, Options};
+
+/// Why no traffic was written or described.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Option(#[from] OptionError),
+    #[error("there is no such traffic: {0}")]
+    Traffic(#[from] SourceError),
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    #[error("{0}")]
+    Captures(#[from] CaptureError),
+    #[error("`{}` would be read and overwritten{alias}; write into a file of its own", output.display())]
+    SameFile { output: PathBuf, alias: String },
+    #[error("`{}` would be written twice; name two files", .0.display())]
+    WrittenTwice(PathBuf),
+    #[error("{}: {source}; name a file in a folder that is there", file.display())]
+    Page { file: PathBuf, source: io::Error },
+    /// The description is not JSON.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -67,7 +88,7 @@ pub(crate) struct Args {
 }
 
 /// Generates, writes and describes.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     args.options.check()?;
     check_files(args)?;
     let traffic::Opened { mut source, warnings } = traffic::open(args)?;
@@ -114,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses to overwrite the input, by whatever link or spelling, and to write two things into one file.
-fn check_files(args: &Args) -> Result<(), Failure> {
+fn check_files(args: &Args) -> Result<(), Error> {
     let outputs: Vec<&Path> =
         args.output.iter().chain(&args.sides).chain(&args.plot).map(PathBuf::as_path).collect();
     if let Some(input) = args.options.input.as_deref()
@@ -124,25 +145,25 @@ fn check_files(args: &Args) -> Result<(), Failure> {
             true => String::new(),
             false => format!(": `{}` is the same file", input.display()),
         };
-        return Err(Failure::SameFile { output: output.to_path_buf(), alias });
+        return Err(Error::SameFile { output: output.to_path_buf(), alias });
     }
     for (number, output) in outputs.iter().enumerate() {
         if outputs[..number].iter().any(|other| is_same_file(other, output)) {
-            return Err(Failure::WrittenTwice(output.to_path_buf()));
+            return Err(Error::WrittenTwice(output.to_path_buf()));
         }
     }
     Ok(())
 }
 
-fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Failure> {
+fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Error> {
     let input = args.options.input.as_deref().and_then(Path::file_name);
     let title = input.map_or("Generated traffic".into(), |name| name.to_string_lossy());
     let command: Vec<String> = std::env::args().skip(1).collect();
     let page = page::page(&title, &format!("rheo {}", command.join(" ")), summary);
-    std::fs::write(file, page).map_err(|source| Failure::Page { file: file.to_owned(), source })
+    std::fs::write(file, page).map_err(|source| Error::Page { file: file.to_owned(), source })
 }
 
-fn print(summary: Option<Summary>, packets: u64, json: bool) -> Result<(), Failure> {
+fn print(summary: Option<Summary>, packets: u64, json: bool) -> Result<(), Error> {
     match (summary, json) {
         (Some(summary), true) => {
             out!("{}", serde_json::to_string(&summary).map_err(io::Error::from)?);

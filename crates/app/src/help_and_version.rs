@@ -86,10 +86,11 @@ fn every_example_fits_eighty_columns_and_is_a_command_that_rheo_accepts() {
 }
 
 #[test]
-fn the_version_names_commit_and_profile() {
+fn the_version_names_commit_profile_and_features() {
     let version = Cli::command().render_version();
     let Build { commit, profile } = crate::BUILD;
-    let expected = format!("rheo {} ({commit}, {profile})\n", env!("CARGO_PKG_VERSION"));
+    let expected =
+        format!("rheo {} ({commit}, {profile}, no features)\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(version, expected);
 }
 

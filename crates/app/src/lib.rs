@@ -15,8 +15,8 @@ mod choices;
 mod control;
 mod devices;
 mod doctor;
+mod error;
 mod explain;
-mod failure;
 mod generate;
 #[cfg(test)]
 mod help_and_version;
@@ -52,6 +52,8 @@ use clap::{Parser, Subcommand};
 use rheostat_bench::record::Build;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
+use error::CommandError;
+
 /// Counts allocations, so that the benchmark can say that a packet costs none.
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -59,9 +61,17 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// What this binary was built from, and how.
 const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
 
-/// The version, the commit that it was built from, and the cargo profile.
-const VERSION: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (", env!("RHEO_COMMIT"), ", ", env!("RHEO_PROFILE"), ")");
+/// The version, the commit that it was built from, the cargo profile, and the features.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("RHEO_COMMIT"),
+    ", ",
+    env!("RHEO_PROFILE"),
+    ", ",
+    env!("RHEO_FEATURES"),
+    ")"
+);
 
 /// Scales stateful network functions over the cores of a machine.
 #[derive(Debug, Parser)]
@@ -153,29 +163,33 @@ fn main_of(app: &App) -> ExitCode {
         Ok(Cli { command }) => command,
         Err(error) => return out::usage(&error),
     };
-    let outcome = match command {
-        Command::Run(args) => run::run(app, &args),
-        Command::Serve(args) => serve::run(app, &args),
-        Command::Load(args) => load::run(&args),
-        Command::Check(args) => check::run(app, &args),
-        Command::Gen(args) => generate::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Status(args) => control::status(&args),
-        Command::Connections(args) => control::connections(&args),
-        Command::Table(args) => control::table(&args),
-        Command::Explain(args) => explain::run(app, &args),
-        Command::Profile(args) => profile::run(app, &args),
-        Command::Backend(args) => control::backend(&args),
-        Command::Capture(args) => capture::run(&args),
-        Command::Trace(args) => trace::run(&args),
-        Command::Stop(args) => control::stop(&args),
-        Command::NatHost(args) => nat_host::run(app, &args),
-        Command::Sim(args) => sim::run(&args),
-        Command::Advise(args) => advise::run(&args),
-        Command::Bench(args) => bench::run(&args),
-    };
-    outcome.unwrap_or_else(|failure| {
-        failure.print();
+    match command {
+        Command::Run(args) => exit(run::run(app, &args)),
+        Command::Serve(args) => exit(serve::run(app, &args)),
+        Command::Load(args) => exit(load::run(&args)),
+        Command::Check(args) => exit(check::run(app, &args)),
+        Command::Gen(args) => exit(generate::run(&args)),
+        Command::Doctor(args) => exit(doctor::run(&args)),
+        Command::Status(args) => exit(control::status(&args)),
+        Command::Connections(args) => exit(control::connections(&args)),
+        Command::Table(args) => exit(control::table(&args)),
+        Command::Explain(args) => exit(explain::run(app, &args)),
+        Command::Profile(args) => exit(profile::run(app, &args)),
+        Command::Backend(args) => exit(control::backend(&args)),
+        Command::Capture(args) => exit(capture::run(&args)),
+        Command::Trace(args) => exit(trace::run(&args)),
+        Command::Stop(args) => exit(control::stop(&args)),
+        Command::NatHost(args) => exit(nat_host::run(app, &args)),
+        Command::Sim(args) => exit(sim::run(&args)),
+        Command::Advise(args) => exit(advise::run(&args)),
+        Command::Bench(args) => exit(bench::run(&args)),
+    }
+}
+
+/// The exit status of a command. Its error is printed.
+fn exit(outcome: Result<ExitCode, impl Into<CommandError>>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        error.into().print();
         ExitCode::from(2)
     })
 }

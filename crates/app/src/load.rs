@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_bench::record::{Header, RowRecorder};
+use rheostat_bench::record::{Header, RecordError, RowRecorder};
 use rheostat_load::classes::ClassError;
 use rheostat_load::protocol::ProtocolError;
 use rheostat_load::report::{Asked, Verdict};
@@ -21,8 +21,21 @@ use rheostat_load::{
 };
 use thiserror::Error;
 
-use crate::failure::Failure;
 use crate::interrupt;
+
+/// Why nothing was measured, or not kept.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Option(#[from] LoadOptionError),
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    #[error("{0}")]
+    Record(#[from] RecordError),
+    /// Signals cannot be watched.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 /// Connections at most.
 const MOST_CONNECTIONS: u32 = 50_000;
@@ -179,7 +192,7 @@ fn parse_rate(text: &str) -> Result<u64, String> {
 }
 
 /// Measures, and prints what was measured.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let mix = ClassMix::new(args.class.clone()).map_err(LoadOptionError::from)?;
     let plan = plan(args, &mix)?;
     let run = run_plan(args, mix.clone())?;

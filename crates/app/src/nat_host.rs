@@ -4,13 +4,27 @@ use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_control::{Config, Overrides};
-use rheostat_functions::nat::{NatFunction, Pool};
+use rheostat_control::{Config, LoadError, Overrides};
+use rheostat_functions::nat::{BlockError, NatFunction, Pool};
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::app::App;
-use crate::failure::Failure;
 use crate::out;
+
+/// Why no hosts were named.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error(
+        "the configuration has no NAT with port blocks: set `deterministic = true` in \
+         [function.nat], or look into its log"
+    )]
+    NoBlocks,
+    #[error("{0}")]
+    Blocks(#[from] BlockError),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -37,14 +51,14 @@ struct Found {
 }
 
 /// Looks endpoints up.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let (config, warnings) = Config::load(&args.config, &Overrides::default(), &app.registry)?;
     if !warnings.is_empty() {
         out::report(&warnings);
     }
     let nat = config.function().map(|NatFunction { nat, .. }| nat);
     let nat = nat.filter(|nat| nat.deterministic);
-    let pool = Pool::new(nat.ok_or(Failure::NoBlocks)?)?;
+    let pool = Pool::new(nat.ok_or(Error::NoBlocks)?)?;
     let mut all = true;
     for &external in &args.endpoints {
         let host = pool.host_of(*external.ip(), external.port());

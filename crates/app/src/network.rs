@@ -1,5 +1,6 @@
 //! From the addresses and routes of a configuration to the network layer of a run.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -10,13 +11,35 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, Mac
 use rheostat_control::config::network::RouteConfig;
 use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_functions::lb::LbConfig;
-use rheostat_functions::lb::check::HealthChecks;
+use rheostat_functions::lb::check::{HealthChecks, NoSource};
 use rheostat_io::InterfaceLink;
 use rheostat_ip::kernel::KnownNeighbours;
-use rheostat_ip::{Hop, Interface, InterfaceAddress, Network, Policy, Route, RunLimit};
+use rheostat_ip::{
+    Hop, Interface, InterfaceAddress, Network, NetworkError, Policy, Route, RunLimit,
+};
 use rheostat_steer::{Orientation, Prefix, PrefixList};
+use thiserror::Error;
 
-use crate::failure::Failure;
+/// Why there is no network layer as configured.
+#[derive(Debug, Error)]
+pub(crate) enum WiringError {
+    #[error("interface `{interface}`: {source}; `ip -brief link` lists those there are")]
+    Link { interface: String, source: io::Error },
+    #[error("device `{device}` is no Ethernet interface: give it no `address`, or take another")]
+    NotEthernet { device: String },
+    #[error("{0}")]
+    Network(#[from] NetworkError),
+    #[error("{0}")]
+    Checks(#[from] NoSource),
+    /// The kernel's routes and neighbours cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A service without an address, where the flags or the configuration give none.
+#[derive(Debug, Error)]
+#[error("a service needs an address: pass --address ADDRESS/LENGTH")]
+pub(crate) struct NoAddress;
 
 /// The longest packet of a simulated device or a capture, where its configuration does not say.
 const USUAL_MTU: u16 = 1_500;
@@ -34,7 +57,11 @@ pub(crate) struct Wiring {
 ///
 /// # Errors
 /// As [`plan`], and when the kernel's routes and neighbours cannot be read.
-pub(crate) fn of(config: &Config, errors: RunLimit, seed: u64) -> Result<Option<Wiring>, Failure> {
+pub(crate) fn of(
+    config: &Config,
+    errors: RunLimit,
+    seed: u64,
+) -> Result<Option<Wiring>, WiringError> {
     note_unchecked(config);
     let planned = plan(config, seed, &link_of_kernel)?;
     let Some((network, checks)) = planned else { return Ok(None) };
@@ -79,31 +106,35 @@ fn unanswered(config: &Config) -> Option<&DeviceConfig> {
 type Planned = (Network, Option<Arc<HealthChecks>>);
 
 /// The link of an interface; `None` where it is not known.
-type LinkOf = dyn Fn(&LiveConfig) -> Result<Option<InterfaceLink>, Failure>;
+type LinkOf = dyn Fn(&LiveConfig) -> Result<Option<InterfaceLink>, WiringError>;
 
 /// The link as the kernel has it. A tap interface may be made only when its device opens.
-pub(crate) fn link_of_kernel(live: &LiveConfig) -> Result<Option<InterfaceLink>, Failure> {
+pub(crate) fn link_of_kernel(live: &LiveConfig) -> Result<Option<InterfaceLink>, WiringError> {
     let interface = live.interface.clone().unwrap_or_default();
     match InterfaceLink::of(&interface) {
         Ok(link) => Ok(Some(link)),
         Err(_) if live.access == Access::Tap => Ok(None),
-        Err(source) => Err(Failure::Link { interface, source }),
+        Err(source) => Err(WiringError::Link { interface, source }),
     }
 }
 
 /// The network before the kernel is asked for more than links.
 ///
 /// # Errors
-/// [`Failure`] when an interface has no link address, addresses and routes contradict each other, or there
+/// [`WiringError`] when an interface has no link address, addresses and routes contradict each other, or there
 /// is no address to check backends from.
-pub(crate) fn plan(config: &Config, seed: u64, link: &LinkOf) -> Result<Option<Planned>, Failure> {
+pub(crate) fn plan(
+    config: &Config,
+    seed: u64,
+    link: &LinkOf,
+) -> Result<Option<Planned>, WiringError> {
     let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
         if unanswered(config).is_some() {
             return Ok(None);
         }
         let lb: Option<&LbConfig> = config.function();
         let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
-        Ok::<_, Failure>(checks.map(Arc::new))
+        Ok::<_, WiringError>(checks.map(Arc::new))
     };
     if config.devices.iter().all(|device| device.addresses.is_empty()) {
         // Reports what is missing if backends are to be checked.
@@ -142,7 +173,7 @@ fn follow(
     network: Arc<Network>,
     given: Vec<Route>,
     neighbours: KnownNeighbours,
-) -> Result<KernelFollower, Failure> {
+) -> Result<KernelFollower, WiringError> {
     let devices = live_devices(config).collect();
     let report = |message: &str| err!("warning: {message}");
     Ok(KernelFollower::start(network, devices, given, neighbours, report)?)
@@ -168,7 +199,7 @@ fn speaker(network: &Network, peer: IpAddr) -> Option<&Interface> {
     })
 }
 
-fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, Failure> {
+fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringError> {
     let mut interfaces = Vec::new();
     for (number, device) in config.devices.iter().enumerate() {
         interfaces.push(interface(DeviceId(number as u8), device, link)?);
@@ -185,7 +216,7 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, Failure>
     Ok(interfaces)
 }
 
-fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, Failure> {
+fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, WiringError> {
     let own = match &config.kind {
         DeviceKind::Live(live) => link(live)?,
         DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
@@ -193,7 +224,7 @@ fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Inter
     let mac = match (config.mac, own) {
         (Some(MacAddress(mac)), _) => mac,
         (None, Some(InterfaceLink { mac: Some(mac), .. })) => mac,
-        (None, Some(_)) => return Err(Failure::NotEthernet { device: config.name.clone() }),
+        (None, Some(_)) => return Err(WiringError::NotEthernet { device: config.name.clone() }),
         // Administered locally (IEEE 802), and different for each device.
         (None, None) => [2, 0, 0, 0, 0, id.0 + 1],
     };

@@ -1,18 +1,44 @@
 //! What a run needs of this machine, looked at without a change: `rheo run` and `rheo serve` begin with it, and `rheo check`
 //! reports its outcome. What only the kernel decides when a device opens, such as privileges, is left to the run.
 
-use rheostat_control::Config;
+use rheostat_control::{Config, MissingInput};
 use rheostat_nf::AnyChain;
+use rheostat_observe::LogError;
+use thiserror::Error;
 
-use crate::assemble::{self, Layout};
+use crate::assemble::{self, AssembleError, Layout};
 use crate::control::{ControlSocket, SocketError};
-use crate::devices;
-use crate::failure::Failure;
-use crate::identity;
-use crate::memory::{MemoryLimits, MemoryPlan};
-use crate::network;
+use crate::devices::{self, DeviceError};
+use crate::identity::{self, UnknownName};
+use crate::memory::{MemoryLimits, MemoryPlan, TooMuchMemory};
+use crate::network::{self, NoAddress, WiringError};
 use crate::output_file;
-use crate::serve;
+use crate::serve::{self, ServiceError};
+
+/// Why a run cannot start on this machine.
+#[derive(Debug, Error)]
+pub(crate) enum PreflightError {
+    #[error("{0}")]
+    Input(#[from] MissingInput),
+    #[error("{0}")]
+    Name(#[from] UnknownName),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Device(#[from] DeviceError),
+    #[error("{0}")]
+    Network(#[from] WiringError),
+    #[error("{0}")]
+    NoAddress(#[from] NoAddress),
+    #[error("{0}")]
+    Service(#[from] ServiceError),
+    #[error("{0}")]
+    Memory(#[from] TooMuchMemory),
+    #[error("{0}")]
+    Socket(#[from] SocketError),
+}
 
 /// What a run would take and say.
 pub(crate) struct Preflight {
@@ -31,7 +57,7 @@ impl Preflight {
     ///
     /// # Errors
     /// When an instance has to end first.
-    pub(crate) fn begin(self) -> Result<Layout, Failure> {
+    pub(crate) fn begin(self) -> Result<Layout, PreflightError> {
         for warning in self.warnings {
             err!("warning: {warning}");
         }
@@ -43,8 +69,8 @@ impl Preflight {
 /// ([`serve::place`]).
 ///
 /// # Errors
-/// [`Failure`] with the first reason for which the run could not start.
-pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, Failure> {
+/// [`PreflightError`] with the first reason for which the run could not start.
+pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, PreflightError> {
     config.check_inputs()?;
     identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     config
@@ -57,7 +83,7 @@ pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, 
     devices::check(config, steering, lanes)?;
     let planned = network::plan(config, 0, &network::link_of_kernel)?;
     if let Some(serve) = &config.serve {
-        let (network, _) = planned.ok_or(Failure::NoAddress)?;
+        let (network, _) = planned.ok_or(NoAddress)?;
         serve::check(config, serve, network, lanes)?;
     }
     let limits = MemoryLimits::of_this_process();

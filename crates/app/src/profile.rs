@@ -6,16 +6,29 @@ use std::time::Duration;
 
 use rheostat_control::config::DeviceKind;
 use rheostat_control::overrides::KindOverride;
-use rheostat_control::{Config, DeviceOverride, Overrides};
+use rheostat_control::{Config, DeviceOverride, LoadError, Overrides};
 use rheostat_observe::control::{ProfileRequest, Reply, Request};
 use rheostat_observe::profile::{Observed, ScalingProfile};
+use thiserror::Error;
 
 use crate::app::App;
-use crate::control::Target;
-use crate::failure::Failure;
+use crate::control::{ClientError, Target};
 use crate::machine::ThisMachine;
 use crate::out;
 use crate::run::{self, Finished, OverrideArgs, Quiet};
+
+/// Why nothing was profiled.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error("a profile is of a chain, and this configuration has a service: `rheo run` runs it")]
+    Service,
+    #[error("{0}")]
+    Run(#[from] run::Error),
+}
 
 /// How long a chain is profiled that would run without end.
 const LONG_ENOUGH: Duration = Duration::from_secs(5);
@@ -52,7 +65,7 @@ pub(crate) struct Args {
 }
 
 /// Runs or asks, and prints.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let (profile, sound) = match &args.config {
         Some(path) => of_run(load(app, path, args.overrides.to_overrides())?)?,
         None => (ask(args)?, true),
@@ -65,7 +78,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
+fn ask(args: &Args) -> Result<ScalingProfile, Error> {
     let over_ms = args.over.as_millis().try_into().unwrap_or(u64::MAX);
     match args.target.ask(&Request::Profile(ProfileRequest { over_ms: Some(over_ms) }))? {
         Reply::Profile(profile) => Ok(*profile),
@@ -74,11 +87,11 @@ fn ask(args: &Args) -> Result<ScalingProfile, Failure> {
 }
 
 /// The configuration, with generated packets where it names no captures, and an end.
-fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Failure> {
+fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Error> {
     let (mut config, mut warnings) =
         Config::load_for(path, &overrides, &ThisMachine, &app.registry)?;
     if config.serve.is_some() {
-        return Err(Failure::NoProfile);
+        return Err(Error::Service);
     }
     if config.check_inputs().is_err() {
         let is_unnamed =
@@ -98,7 +111,7 @@ fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<C
 }
 
 /// Runs the chain; the profile, and whether all invariants held and all files are complete.
-fn of_run(config: Config) -> Result<(ScalingProfile, bool), Failure> {
+fn of_run(config: Config) -> Result<(ScalingProfile, bool), Error> {
     let functions: Vec<_> =
         config.chain.iter().map(|function| function.name().to_owned()).collect();
     let finished = run::carry_out(config, Quiet::Yes, Some(1))?;

@@ -14,13 +14,16 @@ use serde::Serialize;
 
 use crate::bench::{PUMPED_NOTE, allocations};
 use crate::choices::Choices;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::page_file::PageFile;
 use crate::serve::operations_of_roots;
 use crate::sim::SIMULATED_NOTE;
 
 /// Measures, as `rheo bench sched`.
-pub(crate) fn measure(scenario: &RequestScenario, choices: &Choices) -> Result<ExitCode, Failure> {
+pub(crate) fn measure(
+    scenario: &RequestScenario,
+    choices: &Choices,
+) -> Result<ExitCode, CommandError> {
     let header = RequestScenarioHeader::new(scenario, &crate::BUILD, None);
     let mut kept = Kept::begin(choices, header)?;
     let cores = CoreSet::available().map_err(BenchError::from)?;
@@ -53,7 +56,7 @@ pub(crate) fn simulate(
     scenario: &RequestScenario,
     costs: Option<&Path>,
     choices: &Choices,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandError> {
     let costs = match costs {
         Some(file) => RequestCosts::open(file)?,
         None => scenario.costs()?,
@@ -96,7 +99,7 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    fn begin(choices: &Choices, header: RequestScenarioHeader) -> Result<Kept<'_>, Failure> {
+    fn begin(choices: &Choices, header: RequestScenarioHeader) -> Result<Kept<'_>, CommandError> {
         let page = choices.output.as_deref().map(PageFile::create).transpose()?;
         let recorder = choices.row_recorder(&header)?;
         let json = choices.json;
@@ -122,7 +125,7 @@ impl Kept<'_> {
         }
     }
 
-    fn end(self, note: &str) -> Result<(), Failure> {
+    fn end(self, note: &str) -> Result<(), CommandError> {
         if let Some(page) = self.page {
             page.write(&requests::page(&self.header.header, note, &self.rows))?;
         }

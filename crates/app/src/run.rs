@@ -8,33 +8,62 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_base::privileges::{self, Identity};
-use rheostat_control::{Balance, Balancer, Balancing, Config, DeviceOverride, Overrides};
+use rheostat_base::privileges::{self, Identity, PrivilegeError};
+use rheostat_control::{
+    Balance, Balancer, Balancing, Config, DeviceOverride, LoadError, Overrides,
+};
 use rheostat_functions::lb::LbConfig;
+use rheostat_io::OpenError;
 use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_ip::RunLimit;
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
     Summary,
 };
-use rheostat_run::Sample;
-use rheostat_run::{RunReport, RunView, Runtime};
+use rheostat_run::{RunReport, RunView, Runtime, Sample, StartError};
 use rheostat_state::txn::Objects;
+use thiserror::Error;
 
 use crate::app::App;
-use crate::assemble::{self, Assembly};
-use crate::chains::{self, BuiltChain, Logs};
-use crate::control::{ControlSocket, Instance, Server};
-use crate::failure::Failure;
-use crate::identity;
-use crate::interrupt;
+use crate::assemble::{self, AssembleError, Assembly};
+use crate::chains::{self, BuildError, BuiltChain, Logs};
+use crate::control::{ControlSocket, Instance, Server, SocketError};
+use crate::error::cause;
+use crate::identity::{self, UnknownName};
 use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
-use crate::out;
-use crate::preflight::preflight;
-use crate::serve;
+use crate::preflight::{PreflightError, preflight};
+use crate::{interrupt, out, serve};
+
+/// Why a run did not start, or has no report.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error("{0}")]
+    Serve(#[from] serve::Error),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Chain(#[from] BuildError),
+    #[error("{0}")]
+    Preflight(#[from] PreflightError),
+    #[error("{0}")]
+    Name(#[from] UnknownName),
+    #[error("{0}")]
+    Privileges(#[from] PrivilegeError),
+    #[error("{0}")]
+    Socket(#[from] SocketError),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// A thread cannot be started, or signals cannot be watched.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -130,7 +159,7 @@ impl OverrideArgs {
 }
 
 /// Loads, assembles, runs, and reports.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let overrides = args.overrides.to_overrides();
     let (mut config, warnings) =
         Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
@@ -142,12 +171,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
     }
     if config.serve.is_some() {
         let report = serve::Report { json: args.json, times: false };
-        return serve::serve(config, None, report);
+        return Ok(serve::serve(config, None, report)?);
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let finished = carry_out(config, quiet, None);
-    if let Err(Failure::Open(error)) = &finished
-        && let Some(log) = error.verifier_log()
+    if let Err(error) = &finished
+        && let Some(log) = cause::<OpenError>(error).and_then(OpenError::verifier_log)
     {
         match args.verbose {
             true => err!("{log}"),
@@ -190,12 +219,12 @@ pub(crate) struct Finished {
 /// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted.
 ///
 /// # Errors
-/// [`Failure`] when the run cannot start.
+/// [`Error`] when the run cannot start.
 pub(crate) fn carry_out(
     config: Config,
     quiet: Quiet,
     sample: Option<u32>,
-) -> Result<Finished, Failure> {
+) -> Result<Finished, Error> {
     let (chain, seed) = (config.chain.clone(), config.run.seed);
     let lanes = assemble::lane_count(&config)?;
     let watch = Watch::new(&config, quiet)?;
@@ -233,7 +262,7 @@ struct Run {
 }
 
 impl Run {
-    fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Failure> {
+    fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Error> {
         let BuiltChain { chain, board: backends, log } = built;
         let layout = preflight(&self.config, &chain)?.begin()?;
         let ports = log.ports();
@@ -382,7 +411,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(config: &Config, quiet: Quiet) -> Result<Watch, Failure> {
+    fn new(config: &Config, quiet: Quiet) -> Result<Watch, Error> {
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         let reads_files =
@@ -404,7 +433,7 @@ impl Watch {
         balancing: Balancing,
         files: &OutputFiles,
         reported: &mut Vec<String>,
-    ) -> Result<(RunReport, Balance, bool), Failure> {
+    ) -> Result<(RunReport, Balance, bool), Error> {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
         let mut last = run.sample();

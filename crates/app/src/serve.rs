@@ -16,38 +16,86 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, Placement, WallClock, privileges};
+use rheostat_base::core_set::CoreError;
+use rheostat_base::privileges::{self, PrivilegeError};
+use rheostat_base::{Clock, Placement, WallClock};
 use rheostat_control::config::{HttpServiceConfig, ServeConfig, ServiceConfig};
-use rheostat_control::{Balancer, Balancing, Config, DeviceOverride};
+use rheostat_control::{Balancer, Balancing, Config, DeviceOverride, LoadError};
 use rheostat_io::ImpairConfig;
 use rheostat_observe::OutputFiles;
-use rheostat_run::{PoolConfig, RunReport, Runtime, Violation};
+use rheostat_run::{PoolConfig, PoolError, RunReport, Runtime, StartError, Violation};
 use rheostat_serve::echo::Echo;
 use rheostat_serve::http::Http;
 use rheostat_serve::relay::Relay;
 use rheostat_serve::resp::Resp;
+use rheostat_serve::work::buffer::BufferError;
 use rheostat_serve::{
-    Application, AvailableScheduler, ListenerConfig, ServeConfig as Limits, ServeControl,
-    ServeError, TcpServer, TimesConfig,
+    Application, AvailableScheduler, ListenerConfig, MembersError, ServeConfig as Limits,
+    ServeControl, ServeError, TcpServer, TimesConfig,
 };
 use rheostat_steer::policy::{Objectives, Settings};
+use thiserror::Error;
 
 use self::assembly::Assembly;
-pub(crate) use self::check::check;
-pub(crate) use self::placing::place;
+pub(crate) use self::check::{ServiceError, check};
+pub(crate) use self::placing::{PlacingError, place};
 use self::summary::ServeSummary;
 use self::work::WorkReport;
 pub(crate) use self::work::{buffer_bytes, operations_of_roots};
 use crate::app::App;
-use crate::assemble;
-use crate::control::{ControlSocket, Instance, Server};
-use crate::failure::Failure;
-use crate::identity;
-use crate::interrupt;
+use crate::assemble::{self, AssembleError};
+use crate::control::{ControlSocket, Instance, Server, SocketError};
+use crate::identity::{self, UnknownName};
 use crate::links::Links;
 use crate::mtu::{self, Mtus};
-use crate::preflight::preflight;
-use crate::run;
+use crate::preflight::{PreflightError, preflight};
+use crate::{interrupt, run};
+use beside_kernel::BesideKernelError;
+
+/// Why a service did not start, or has no report.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Config(#[from] LoadError),
+    #[error("{0}")]
+    NotLive(#[from] NotLive),
+    #[error("{0}")]
+    Placing(#[from] PlacingError),
+    #[error("{0}")]
+    Preflight(#[from] PreflightError),
+    #[error("--buffer: {0}")]
+    Buffer(#[from] BufferError),
+    #[error("{0}")]
+    Service(#[from] ServiceError),
+    #[error("{0}")]
+    BesideKernel(#[from] BesideKernelError),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Cores(#[from] CoreError),
+    #[error("{0}")]
+    Server(#[from] ServeError),
+    #[error("{0}")]
+    Members(#[from] MembersError),
+    #[error("application workers: {0}")]
+    ApplicationWorkers(#[from] PoolError),
+    #[error("{0}")]
+    Name(#[from] UnknownName),
+    #[error("{0}")]
+    Privileges(#[from] PrivilegeError),
+    #[error("{0}")]
+    Socket(#[from] SocketError),
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// A thread cannot be started, or signals cannot be watched.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A service without an interface.
+#[derive(Debug, Error)]
+#[error("a service needs an interface: pass --device NAME=tap:INTERFACE, af_packet or af_xdp")]
+pub(crate) struct NotLive;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -274,10 +322,10 @@ struct CommonArgs {
 }
 
 /// Serves as the flags state until it is told to end, and reports.
-pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let common = match &args.service {
         ServiceArgs::Work(work) if work.common.is_none() => return work::run_calibration(work),
-        service => service.common().ok_or(Failure::NotLive)?,
+        service => service.common().ok_or(NotLive)?,
     };
     let config = flags::config(app, &args.service, common)?;
     serve(config, common.fault, Report { json: common.json, times: common.times })
@@ -295,12 +343,12 @@ pub(crate) struct Report {
 /// Serves as a configuration states, which has a service, until it is told to end, and reports. `faults` are put before its device.
 ///
 /// # Errors
-/// [`Failure`] when the service cannot start.
+/// [`Error`] when the service cannot start.
 pub(crate) fn serve(
     mut config: Config,
     faults: Option<ImpairConfig>,
     report: Report,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, Error> {
     let serve = config.serve.clone().expect("the caller has looked");
     let members = place(&mut config, &serve)?;
     preflight(&config, &rheostat_functions::shipped::empty())?.begin()?;
@@ -331,15 +379,15 @@ pub(crate) fn serve(
     }
 }
 
-fn serve_files(config: &HttpServiceConfig) -> Result<Http, Failure> {
+fn serve_files(config: &HttpServiceConfig) -> Result<Http, ServiceError> {
     let root = config.files.root.display().to_string();
-    let wrong = |source: io::Error| Failure::Root { root, source };
+    let wrong = |source: io::Error| ServiceError::Root { root, source };
     Http::new(config.files.clone(), Arc::new(WallClock)).map_err(wrong)
 }
 
 /// The addresses that a relay connects to.
-fn targets(text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let wrong = |reason: String| Failure::Target { text: text.to_owned(), reason };
+fn targets(text: &str) -> Result<Vec<SocketAddr>, ServiceError> {
+    let wrong = |reason: String| ServiceError::Target { text: text.to_owned(), reason };
     let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     let targets: Vec<_> = found.filter(|target| target.port() != 0).collect();
     match targets.is_empty() {
@@ -360,7 +408,7 @@ struct Run {
 }
 
 impl Run {
-    fn requests(self, app: impl Application) -> Result<ExitCode, Failure> {
+    fn requests(self, app: impl Application) -> Result<ExitCode, Error> {
         let is_timed = self.report.times;
         self.carry_out(|listeners, limits, assembly| {
             let (lanes, secret) = (assembly.lanes(), assembly.secret());
@@ -376,7 +424,7 @@ impl Run {
     fn carry_out(
         self,
         make: impl FnOnce(Vec<ListenerConfig>, Limits, &Assembly) -> Result<TcpServer, ServeError>,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<ExitCode, Error> {
         let Run { mut config, serve, faults, report: Report { json, .. }, work, members } = self;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;

@@ -22,7 +22,7 @@ use rheostat_bench::sim::Simulator;
 
 pub(crate) use self::sched::{NOTE as SIMULATED_NOTE, SchedSetup};
 use crate::choices::Choices;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::page_file::PageFile;
 use crate::request_scenario;
 
@@ -90,7 +90,7 @@ enum Model {
 }
 
 /// Simulates.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match (&args.model, &args.scenario) {
         (Some(Model::Queues(args)), _) => queues::run(args),
         (Some(Model::Slo(args)), _) => slo::run(args),
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failure> {
+fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, CommandError> {
     let choices = &args.choices;
     let scenario = match choices.scenario(scenario, &args.cores)? {
         AnyScenario::Packets(scenario) => *scenario,

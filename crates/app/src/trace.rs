@@ -1,13 +1,24 @@
 //! `rheo trace`: follows packets through a running instance.
 
+use std::io;
 use std::process::ExitCode;
 
 use rheostat_io::layer::capture::Expression;
 use rheostat_observe::control::{Reply, Request, TraceRequest};
+use thiserror::Error;
 
 use crate::control::{ClientError, Target};
-use crate::failure::Failure;
 use crate::interrupt;
+
+/// Why no packets were traced, or no more.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// Signals cannot be watched.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -39,7 +50,7 @@ pub(crate) struct Args {
 }
 
 /// Asks, and prints what comes.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let mut client = args.target.connect()?;
     let filter = args.filter.as_ref().map(ToString::to_string);
     client.send(&Request::Trace(TraceRequest { filter, count: Some(args.count) }))?;

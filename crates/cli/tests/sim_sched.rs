@@ -196,7 +196,9 @@ fn cache_with_costs(about: &str) -> TempDir {
     let machine = format!("{}, {cores} cores", kept[0]["machine"].as_str().unwrap());
     let version = run(&["--version"]);
     let (_, build) = version.split_once('(').unwrap();
-    let (commit, profile) = build.trim_end_matches([')', '\n']).split_once(", ").unwrap();
+    let [commit, profile, _] = build.split(", ").collect::<Vec<_>>()[..] else {
+        panic!("{version}")
+    };
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/costs/requests-epyc.json");
     let mut costs: Value =
         serde_json::from_str(&std::fs::read_to_string(shipped).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use rheostat_base::unit::parse_count;
 use rheostat_bench::advice::{AdviceBench, Case, Table};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -58,7 +58,7 @@ enum CaseName {
 }
 
 /// Measures and simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let cases = args.cases.iter().map(|name| match name {
         CaseName::Antiddos => Case::AntiDdos,
         CaseName::Nat => Case::Nat,

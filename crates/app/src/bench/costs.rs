@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use rheostat_bench::costs::{Costs, measure};
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,7 +24,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let costs = measure(&crate::BUILD, |what| {
         if io::stderr().is_terminal() {
             err!("{what}");

@@ -9,7 +9,7 @@ use rheostat_bench::nf::ChainKind;
 
 use super::SEED;
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +49,7 @@ pub(super) struct Args {
 const LEAST: i64 = IdleBench::LEAST_WINDOWS as i64;
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let windows = args.windows.into();
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
     let usual = [ChainKind::EmptyRss, ChainKind::Placed, ChainKind::Firewall];

@@ -9,7 +9,7 @@ use rheostat_base::unit::parse_duration;
 use rheostat_bench::live::{LiveBench, Path, Table};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -53,7 +53,7 @@ enum PathName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let rheo = std::env::current_exe()?;
     let bench = LiveBench { rheo, windows: args.windows.into(), window: args.window };
     let paths: Vec<Path> = match args.paths.as_slice() {

@@ -17,7 +17,7 @@ use rheostat_traffic::Distribution;
 
 use super::rows::Rows;
 use super::{SEED, allocations, chain, flows, given, lanes, moves};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -131,7 +131,7 @@ enum SourceName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let (windows, packets) = (args.windows.into(), args.packets);
     let (window, requested) = (args.window, args.requested);
     let effort = Effort { windows, window, packets, requested, ..Effort::default() };
@@ -168,7 +168,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Measures one row as another process requests it.
-fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, Failure> {
+fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, CommandError> {
     // A process that was stopped does not see that the other one has ended.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(io::Error::from)?;

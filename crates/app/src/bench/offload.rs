@@ -9,7 +9,7 @@ use rheostat_bench::offload::{OffloadBench, Sabotage, heavy, lookups};
 
 use super::rows::Rows;
 use super::{SEED, moves};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -55,7 +55,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let &Args { transitions, rate, seed, limit, window, sabotage, json, .. } = args;
     if let Some(flows) = args.lookups {
         let printed = Rows::begin(json, "functions  one lookup  a lookup each");

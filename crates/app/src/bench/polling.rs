@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use rheostat_base::CoreId;
 use rheostat_base::unit::parse_duration;
 use rheostat_bench::polling::{PolicyUnderTest, PollingBench, PollingChain, Table, aims, compete};
@@ -12,7 +11,7 @@ use serde_json::json;
 
 use super::SEED;
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// A sleep beyond this is none between polls.
 const TARGETS: std::ops::RangeInclusive<Duration> =
@@ -90,7 +89,7 @@ pub(super) struct CompetitorArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let printed = Rows::begin(args.json, "");
     for &chain in &args.chains {
         for &target in &args.targets {
@@ -105,7 +104,7 @@ fn measure(
     chain: PollingChain,
     target: Duration,
     printed: Rows,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let lanes = usize::from(args.lanes);
     let bench = PollingBench {
         policies: args.policies.clone(),
@@ -146,7 +145,7 @@ fn measure(
 }
 
 /// Computes beside lanes until standard input ends.
-pub(super) fn compete_with_lanes(args: &CompetitorArgs) -> Result<ExitCode, Failure> {
+pub(super) fn compete_with_lanes(args: &CompetitorArgs) -> Result<ExitCode, CommandError> {
     let cores: Vec<_> = args.cores.iter().copied().map(CoreId).collect();
     compete(&cores, args.nice)?;
     Ok(ExitCode::SUCCESS)

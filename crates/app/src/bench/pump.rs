@@ -7,7 +7,7 @@ use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::pump::{PumpBench, Table};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Longer absences at higher rates take more memory than a device draws.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let bench = PumpBench {
         away: args.away.clone(),
         rates: args.rates.clone(),

@@ -8,7 +8,7 @@ use rheostat_bench::record::{FileHeader, Results};
 use rheostat_bench::report::compare::{compare, compare_requests};
 use rheostat_bench::report::{self, Found, ReportError};
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +49,7 @@ pub(super) struct Args {
 }
 
 /// Writes the page, or prints ratios.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if let [a, b] = args.compare.as_slice() {
         return print_ratios(a, b, args.json);
     }
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, Failure> {
+fn print_ratios(a: &Path, b: &Path, json: bool) -> Result<ExitCode, CommandError> {
     let (requests_a, requests_b) = (report::request_rows(a)?, report::request_rows(b)?);
     if !requests_a.is_empty() && !requests_b.is_empty() {
         let comparison = compare_requests(&requests_a, &requests_b);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rheostat_bench::sampling::SamplingBench;
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,7 +36,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let &Args { lanes, windows, packets, batch, work, json } = args;
     let bench =
         SamplingBench { lanes: lanes.into(), windows: windows.into(), packets, batch, work };

@@ -15,7 +15,7 @@ use rheostat_bench::scenario::requests::Rig;
 use rheostat_bench::scenario::{AnyScenario, Scenario};
 
 use crate::choices::Choices;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::page_file::PageFile;
 use crate::{interrupt, request_scenario};
 
@@ -65,7 +65,7 @@ pub(super) struct Named {
 }
 
 /// Runs a scenario.
-pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, CommandError> {
     let Args { lanes, choices } = args;
     match choices.scenario(name, lanes)? {
         AnyScenario::Packets(scenario) => measure(&scenario, choices),
@@ -76,7 +76,7 @@ pub(super) fn run(name: &str, args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failure> {
+fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, CommandError> {
     let page = choices.output.as_deref().map(PageFile::create).transpose()?;
     let mut real = Real::new(scenario)?;
     let noise = Noise::measure(LISTENED)?;

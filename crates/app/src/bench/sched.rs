@@ -22,7 +22,7 @@ use rheostat_tcp::sched::{Outstanding, Queueing, SchedulerName};
 
 use super::rows::Rows;
 use super::{SEED, allocations};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::page_file::PageFile;
 use crate::serve::operations_of_roots;
 
@@ -115,7 +115,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if let Some(path) = &args.costs {
         return measure_costs(path);
     }
@@ -180,7 +180,7 @@ pub(crate) const NOTE: &str = "Load 1 is the capacity of the first scheduler in 
 /// How long each core is listened to for pauses.
 const LISTENED: Duration = Duration::from_secs(2);
 
-fn comparison(args: &Args, costs: &Path) -> Result<Comparison, Failure> {
+fn comparison(args: &Args, costs: &Path) -> Result<Comparison, CommandError> {
     let costs = RequestCosts::open(costs)?;
     let noise = Noise::measure(LISTENED)?;
     let (outstanding, connections) = (outstanding(args), args.connections);
@@ -201,7 +201,7 @@ fn central(workers: u16) -> Vec<AvailableScheduler> {
     all
 }
 
-fn measure_costs(path: &Path) -> Result<ExitCode, Failure> {
+fn measure_costs(path: &Path) -> Result<ExitCode, CommandError> {
     let costs = measure_request_costs(&crate::BUILD, CostsEffort::THOROUGH, |step| err!("{step}"))?;
     std::fs::write(path, costs.to_text())
         .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;

@@ -8,7 +8,7 @@ use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_bench::shared::{QueueKind, SharedBench, Table, Work};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -82,7 +82,7 @@ enum WorkName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let queues = args.queues.iter().map(|queue| match queue {
         QueueName::NonBlocking => QueueKind::NonBlocking,
         QueueName::Ordered => QueueKind::Ordered,

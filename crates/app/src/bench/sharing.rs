@@ -7,7 +7,7 @@ use rheostat_base::unit::parse_count;
 use rheostat_bench::sharing::{Action, Selection, SharingBench, System, Table};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -74,7 +74,7 @@ enum ActionName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let bench = SharingBench {
         windows: args.windows.into(),
         packets: args.packets,

@@ -7,7 +7,7 @@ use rheostat_steer::policy::dyssect::Budget;
 
 use super::SEED;
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -41,7 +41,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let &Args { ref sizes, instances, seed, budget, json } = args;
     let bench = SolverBench {
         sizes: sizes.clone(),

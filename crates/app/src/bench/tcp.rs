@@ -1,5 +1,6 @@
 //! `rheo bench tcp`: what a request over TCP costs.
 
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,10 +12,21 @@ use rheostat_bench::tcp::{
     IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, TcpBench, TcpProcesses,
     heading,
 };
+use thiserror::Error;
 
 use super::rows::Rows;
 use super::{SEED, allocations, moves};
-use crate::failure::Failure;
+use crate::error::CommandError;
+
+/// Why servers beside the kernel's were not measured.
+#[derive(Debug, Error)]
+enum PeersError {
+    #[error("{0}")]
+    Live(#[from] LiveError),
+    /// This program cannot be found.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 /// Connections of rows for which none are given.
 const CONNECTIONS: [u32; 2] = [1_000, 100_000];
@@ -81,7 +93,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if let Some(moves) = args.moves {
         return move_shards(args, moves);
     }
@@ -105,14 +117,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         printed.print(&row, &row);
     }
     match measure_peers(args, printed) {
-        Err(Failure::Live(LiveError::NotRoot)) => err!("peers were not measured: that needs root"),
+        Err(PeersError::Live(LiveError::NotRoot)) => {
+            err!("peers were not measured: that needs root");
+        }
         outcome => outcome?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Measures servers beside the kernel's.
-fn measure_peers(args: &Args, printed: Rows) -> Result<(), Failure> {
+fn measure_peers(args: &Args, printed: Rows) -> Result<(), PeersError> {
     let rheo = std::env::current_exe()?;
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let (windows, window) = (args.windows.div_ceil(2).into(), 2 * args.window);
@@ -126,7 +140,7 @@ fn measure_peers(args: &Args, printed: Rows) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure_idle(args: &Args) -> Result<ExitCode, Failure> {
+fn measure_idle(args: &Args) -> Result<ExitCode, CommandError> {
     let rheo = std::env::current_exe()?;
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let printed = Rows::begin(args.json, &IdleRow::heading());
@@ -135,7 +149,7 @@ fn measure_idle(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// What is measured.
-fn loads(args: &Args) -> Result<Vec<Load>, Failure> {
+fn loads(args: &Args) -> Result<Vec<Load>, CommandError> {
     let cores = CoreSet::available().map_err(BenchError::from)?.cores().len();
     let lanes: Vec<usize> = match &args.lanes[..] {
         [] => [1, 2].into_iter().filter(|lanes| *lanes <= cores).collect(),
@@ -167,7 +181,7 @@ fn loads(args: &Args) -> Result<Vec<Load>, Failure> {
 }
 
 /// Measures a row in this process.
-fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
+fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, CommandError> {
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let lanes = args.lanes.first().copied().unwrap_or(1).into();
     let (under_way, ack_delay) = (args.under_way, args.ack_delay);
@@ -187,7 +201,7 @@ fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn move_shards(args: &Args, moves: u64) -> Result<ExitCode, Failure> {
+fn move_shards(args: &Args, moves: u64) -> Result<ExitCode, CommandError> {
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let lanes = args.lanes.first().copied().unwrap_or(2).max(2).into();
     let bench = MovesBench { moves, connections, lanes, seed: SEED, limit: args.limit };

@@ -12,7 +12,7 @@ use rheostat_bench::throughput::{Found, Search};
 use serde::Serialize;
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Trials that a rate may fail before it counts as failed.
 const ATTEMPTS: u32 = 2;
@@ -71,7 +71,7 @@ struct Row {
 }
 
 /// Searches.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut scenario = Scenario::open(&args.scenario)?;
     if !args.policies.is_empty() {
         scenario.policies.clone_from(&args.policies);
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<Row, Failure> {
+fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<Row, CommandError> {
     let all = f64::from(trial.lanes) * real.capacity(trial)?;
     let mut search = Search::new(loss, MOST * all, args.precision, ATTEMPTS);
     while let Some(rate) = search.next() {

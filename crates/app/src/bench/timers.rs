@@ -6,7 +6,7 @@ use rheostat_bench::timers::{TimersBench, heading};
 
 use super::rows::Rows;
 use super::{SEED, parse_count};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -30,7 +30,7 @@ pub(super) struct Args {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let printed = Rows::begin(args.json, &heading());
     TimersBench { sizes: args.sizes.clone(), seed: args.seed }.run(|row| printed.print(row, row));
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ use rheostat_base::unit::parse_count;
 use rheostat_bench::txn::{EngineKind, Selection, Table, TxnBench, Workload};
 
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -73,7 +73,7 @@ enum WorkloadName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let bench = TxnBench { windows: args.windows.into(), packets: args.packets };
     let engines = args.engines.iter().map(|name| match name {
         EngineName::Txn => EngineKind::Txn,

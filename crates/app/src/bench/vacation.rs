@@ -8,7 +8,7 @@ use rheostat_bench::vacation::{CaseTemplate, Figure, Table, VacationBench};
 
 use super::SEED;
 use super::rows::Rows;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Longer timeouts and targets are none that a model is about.
 const LONGEST: Duration = Duration::from_millis(10);
@@ -84,7 +84,7 @@ pub(super) struct Args {
 }
 
 /// Measures and simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let template = CaseTemplate {
         workers: args.workers.iter().map(|workers| usize::from(*workers)).collect(),
         timeout: args.timeout,

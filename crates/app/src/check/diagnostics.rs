@@ -1,11 +1,12 @@
 //! What is wrong with a configuration, for programs.
 
+use std::error::Error;
 use std::path::Path;
 
 use rheostat_control::{Finding, LoadError, Report};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::error::cause;
 
 /// The findings of a report, in the order of the file.
 pub(super) fn of_report(report: &Report) -> Vec<Value> {
@@ -13,19 +14,17 @@ pub(super) fn of_report(report: &Report) -> Vec<Value> {
 }
 
 /// Why a configuration cannot be run: the mistakes in it, or the one thing that its file `config` has no place for.
-pub(super) fn of_failure(failure: &Failure, config: &Path) -> Vec<Value> {
-    match failure {
-        Failure::Config(LoadError::Wrong(report)) => of_report(report),
-        failure => {
-            let text = failure.to_string();
-            let message = text.strip_prefix("error: ").unwrap_or(&text);
+pub(super) fn of_error(error: &(dyn Error + 'static), config: &Path) -> Vec<Value> {
+    match cause(error) {
+        Some(LoadError::Wrong(report)) => of_report(report),
+        _ => {
             vec![json!({
                 "severity": "error",
                 "file": config,
                 "line": null,
                 "column": null,
                 "key": null,
-                "message": message,
+                "message": error.to_string(),
                 "help": null,
                 "labels": [],
             })]

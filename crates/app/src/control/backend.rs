@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use rheostat_observe::control::{HealthWord, Reply, Request};
 
-use super::Target;
-use crate::failure::Failure;
+use super::{ClientError, Target};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -41,7 +40,7 @@ enum Health {
 }
 
 /// Asks and prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
     let health = match args.health {
         Health::Up => HealthWord::Up,
         Health::Draining => HealthWord::Draining,

@@ -14,7 +14,6 @@ use rheostat_serve::{ConnectionFilter, ConnectionRecord, ConnectionState as Stat
 use super::instance::Instance;
 use super::peer::Peer;
 use super::{ClientError, Target};
-use crate::failure::Failure;
 
 /// Connections listed unless more or fewer are wanted, and at most.
 const LIMIT: u32 = 10_000;
@@ -75,7 +74,7 @@ fn state(text: &str) -> Result<StateWord, String> {
 }
 
 /// Asks and prints as answers come.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
     let request = Request::Connections(ConnectionsRequest {
         states: args.state.clone(),
         local: args.local,

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use rheostat_observe::control::{Reply, Request};
 
-use super::Target;
-use crate::failure::Failure;
+use super::{ClientError, Target};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,7 +23,7 @@ pub(crate) struct Args {
 }
 
 /// Asks and prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
     if let Reply::Status(status) = args.target.ask(&Request::Status)? {
         if args.json {
             out!("{}", serde_json::to_string(&status).expect("metrics are always JSON"));

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use rheostat_observe::control::Request;
 
-use super::Target;
-use crate::failure::Failure;
+use super::{ClientError, Target};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -20,7 +19,7 @@ pub(crate) struct Args {
 }
 
 /// Asks.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
     args.target.ask(&Request::Stop)?;
     Ok(ExitCode::SUCCESS)
 }

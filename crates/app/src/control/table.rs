@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use rheostat_observe::control::{Reply, Request, Shuffle};
 
-use super::Target;
-use crate::failure::Failure;
+use super::{ClientError, Target};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -64,7 +63,7 @@ struct Device {
 }
 
 /// Asks and prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
     let (device, entries, shuffle) = match &args.action {
         Action::Show(device) => (device, None, None),
         Action::Shuffle { device, times, seed, pause } => {

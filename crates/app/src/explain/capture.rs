@@ -11,10 +11,10 @@ use rheostat_io::{CaptureReader, OpenError, ReadError};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
 
+use super::Error;
 use crate::app::App;
 use crate::assemble::{self, Layout};
 use crate::chains;
-use crate::failure::Failure;
 use crate::run::OverrideArgs;
 
 /// Explains what the policy of a configuration would do with the captures of its devices.
@@ -23,9 +23,9 @@ pub(super) fn explain(
     config: &Path,
     overrides: &OverrideArgs,
     load: f64,
-) -> Result<Explanation, Failure> {
+) -> Result<Explanation, Error> {
     let (config, _) = Config::load(config, &overrides.to_overrides(), &app.registry)?;
-    let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Failure::Load)?;
+    let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Error::Load)?;
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
     let chain = chains::without_logs(&config, 1)?.chain;
@@ -50,11 +50,11 @@ pub(super) fn explain(
 }
 
 /// The capture that a device reads; none where a port of a bridge only sends.
-fn input(device: &DeviceConfig) -> Result<Option<&Path>, Failure> {
+fn input(device: &DeviceConfig) -> Result<Option<&Path>, Error> {
     match &device.kind {
         DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref()),
         DeviceKind::Sim(_) | DeviceKind::Live(_) => {
-            Err(Failure::NoCapture { device: device.name.clone() })
+            Err(Error::NoCapture { device: device.name.clone() })
         }
     }
 }
@@ -82,7 +82,7 @@ fn count(
     input: &Path,
     breakdown: &mut Breakdown,
     span: &mut Span,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let file = std::fs::File::open(input)
         .map_err(|source| OpenError::File { path: input.to_owned(), source })?;
     let mut reader = CaptureReader::new(file)

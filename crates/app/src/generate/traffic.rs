@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rheostat_bench::scenario::Traffic;
 use rheostat_io::CaptureSource;
 use rheostat_traffic::{
-    AttackConfig, AttackKind, CaptureReel, ElephantConfig, FlashCrowdConfig, Limited, MixConfig,
-    Reel, Replay, ReplayConfig, Source, Stepped, Visitors, VisitorsConfig,
+    Attack, AttackConfig, AttackKind, CaptureReel, Elephant, ElephantConfig, FlashCrowd,
+    FlashCrowdConfig, Imix, ImixConfig, Limited, Mix, MixConfig, Reel, Replay, ReplayConfig,
+    Source, SourceError, Stepped, Usual, Visitors, VisitorsConfig,
 };
 
-use super::Args;
 use super::options::{Kind, OptionError, Options};
-use crate::failure::Failure;
+use super::{Args, Error};
 
 /// Packets of endless traffic, unless a limit is given.
 const PACKETS: u64 = 100_000;
@@ -25,7 +24,7 @@ pub(super) struct Opened {
 }
 
 /// Opens the requested traffic, with its limits.
-pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
+pub(super) fn open(args: &Args) -> Result<Opened, Error> {
     let options = &args.options;
     let Opened { source, warnings } = match (options.kind(), &options.input) {
         (None, Some(file)) => {
@@ -39,8 +38,7 @@ pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
             warnings: Box::new(Vec::new),
         },
         (Some(kind), _) => {
-            let source = generated(kind, options).source(options.rate(), options.seed())?;
-            Opened { source, warnings: Box::new(Vec::new) }
+            Opened { source: generated(kind, options)?, warnings: Box::new(Vec::new) }
         }
         (None, None) => return Err(OptionError::NoInput.into()),
     };
@@ -53,7 +51,7 @@ pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
     Ok(Opened { source: Box::new(Limited::new(source, packets, args.duration)), warnings })
 }
 
-fn replay(options: &Options, file: &Path) -> Result<Opened, Failure> {
+fn replay(options: &Options, file: &Path) -> Result<Opened, Error> {
     let capture = Arc::new(CaptureReel::open(file)?);
     let reel: Arc<dyn Reel> = capture.clone();
     let usual = ReplayConfig::default();
@@ -81,50 +79,58 @@ fn visitors(options: &Options) -> VisitorsConfig {
     }
 }
 
-/// Traffic that is not read from a file, in the terms of scenarios.
-fn generated(kind: Kind, options: &Options) -> Traffic {
-    let usual = MixConfig::default();
+/// Traffic that is not read from a file.
+fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    let mix = MixConfig::default();
     // More than fit are more than are possible.
     let number = |given: Option<u64>, usual: u32| {
         given.map_or(usual, |n| u32::try_from(n).unwrap_or(u32::MAX))
     };
-    let flows = number(options.flows, usual.flows);
-    let ipv6_share = options.ipv6_share.unwrap_or(usual.ipv6_share);
-    let zipf = options.zipf.unwrap_or(usual.zipf);
+    let flows = number(options.flows, mix.flows);
+    let ipv6_share = options.ipv6_share.unwrap_or(mix.ipv6_share);
+    let zipf = options.zipf.unwrap_or(mix.zipf);
+    let usual = Usual { flows, zipf, ipv6_share };
+    let (packets_per_second, seed) = (options.rate(), options.seed());
     let (crowd, attack) = (FlashCrowdConfig::default(), AttackConfig::default());
-    match kind {
-        Kind::Mix => {
-            let most = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-            let longest = options.longest.map_or(usual.longest, most);
-            Traffic::Mix { flows, zipf, longest, ipv6_share }
-        }
-        Kind::Imix => Traffic::Imix { flows, ipv6_share },
-        Kind::Elephant => Traffic::Elephant {
-            share: options.share.unwrap_or(ElephantConfig::default().share),
-            ipv6: options.ipv6,
+    Ok(match kind {
+        Kind::Mix => Box::new(Mix::new(MixConfig {
             flows,
             zipf,
+            longest: number(options.longest, mix.longest),
             ipv6_share,
-        },
-        Kind::FlashCrowd => Traffic::FlashCrowd {
+            packets_per_second,
+            seed,
+            ..mix
+        })?),
+        Kind::Imix => {
+            Box::new(Imix::new(ImixConfig { packets_per_second, flows, ipv6_share, seed })?)
+        }
+        Kind::Elephant => Box::new(Elephant::new(&ElephantConfig {
+            packets_per_second,
+            share: options.share.unwrap_or(ElephantConfig::default().share),
+            ipv6: options.ipv6,
+            usual,
+            seed,
+        })?),
+        Kind::FlashCrowd => Box::new(FlashCrowd::new(&FlashCrowdConfig {
+            packets_per_second,
             factor: options.factor.unwrap_or(crowd.factor),
             at: options.at.unwrap_or(crowd.at),
             lasting: options.lasting.unwrap_or(crowd.lasting),
             every: options.every,
             visitors: number(options.visitors, crowd.visitors),
             service: options.target.unwrap_or(crowd.service),
-            flows,
-            zipf,
-            ipv6_share,
-        },
-        Kind::Attack => Traffic::Attack {
-            attack: options.attack.map_or(attack.kind, AttackKind::from),
+            usual,
+            seed,
+        })?),
+        Kind::Attack => Box::new(Attack::new(&AttackConfig {
+            packets_per_second,
+            kind: options.attack.map_or(attack.kind, AttackKind::from),
             share: options.share.unwrap_or(attack.share),
             target: options.target.unwrap_or(attack.target),
-            flows,
-            zipf,
-            ipv6_share,
-        },
-        Kind::Replay | Kind::Visitors => unreachable!("they are in no scenario"),
-    }
+            usual,
+            seed,
+        })?),
+        Kind::Replay | Kind::Visitors => unreachable!("they are made from other options"),
+    })
 }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 use rheostat_base::{Clock, ClockSource, CoreId};
-use rheostat_control::config::BalanceConfig;
-use rheostat_control::config::ServeConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
 use rheostat_control::config::steering::HashKeyChoice;
+use rheostat_control::config::{BalanceConfig, ServeConfig};
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
 use rheostat_ip::Network;
@@ -18,13 +17,12 @@ use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
 use rheostat_serve::{OutgoingConfig, ServeError, TcpServer, steering_for_connecting};
 use rheostat_state::FlowHasher;
-use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
-use crate::assemble;
+use crate::assemble::{self, AssembleError};
 use crate::devices::{Devices, Opener};
-use crate::failure::Failure;
 use crate::links::Watched;
-use crate::network::{self, Wiring};
+use crate::network::{self, NoAddress, Wiring};
 
 /// Everything of a run that does not depend on the application.
 pub(super) struct Assembly {
@@ -47,11 +45,11 @@ impl Assembly {
     /// Opens the devices of `config`, behind a network with these faults.
     ///
     /// # Errors
-    /// [`Failure`] when a device cannot be opened, or memory or cores are lacking.
+    /// [`AssembleError`] when a device cannot be opened, or memory or cores are lacking.
     pub(super) fn new(
         mut config: Config,
         faults: Option<ImpairConfig>,
-    ) -> Result<Assembly, Failure> {
+    ) -> Result<Assembly, AssembleError> {
         config.devices.iter_mut().for_each(set_tap_mac);
         let mut rng = assemble::randomness(config.run.seed);
         let cores = assemble::choose_cores(&config)?;
@@ -79,7 +77,7 @@ impl Assembly {
         };
         let devices = devices.into_iter().map(behind_faults).collect();
         let wiring = network::of(&config, assemble::error_limit(&config), rng.random())?;
-        let Wiring { network, follower, .. } = wiring.ok_or(Failure::NoAddress)?;
+        let Wiring { network, follower, .. } = wiring.ok_or(NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
         Ok(Assembly {
@@ -152,8 +150,8 @@ impl Assembly {
     /// Starts to serve.
     ///
     /// # Errors
-    /// [`Failure`] when memory is lacking or a worker cannot be started.
-    pub(super) fn start(self, server: &TcpServer) -> Result<Runtime, Failure> {
+    /// [`AssembleError`] when memory is lacking or a worker cannot be started.
+    pub(super) fn start(self, server: &TcpServer) -> Result<Runtime, AssembleError> {
         let fragments = assemble::fragment_config(&self.config, self.pool.capacity());
         let shards = server.shards(self.config.state.shards, self.hasher, fragments)?;
         let config = RuntimeConfig {
@@ -175,8 +173,8 @@ impl Assembly {
 /// How packets are placed.
 ///
 /// # Errors
-/// [`Failure`] when they cannot be placed so.
-pub(super) fn steering(config: &Config, rng: &mut StdRng) -> Result<Steering, Failure> {
+/// [`SteeringError`] when they cannot be placed so.
+pub(super) fn steering(config: &Config, rng: &mut StdRng) -> Result<Steering, SteeringError> {
     // Only packets from peers arrive, so that keys have them first, whatever the device.
     let with = |key: &HashKey| {
         let orientations = vec![Orientation::Inside; config.devices.len()];

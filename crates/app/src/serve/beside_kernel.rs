@@ -1,17 +1,38 @@
 //! A service at addresses that the kernel has, too.
 
-use std::fs;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
+use std::{fs, io};
 
 use rheostat_control::config::{DeviceKind, ServiceConfig};
 use rheostat_control::{Config, kernel_addresses};
 use rheostat_io::Endpoints;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use thiserror::Error;
 
-use crate::failure::Failure;
+use super::NotLive;
+
+/// Why a service cannot stand beside the kernel.
+#[derive(Debug, Error)]
+pub(crate) enum BesideKernelError {
+    #[error("{0}")]
+    NotLive(#[from] NotLive),
+    #[error("the kernel does not tell the addresses of `{interface}`: {source}")]
+    Addresses { interface: String, source: io::Error },
+    #[error(
+        "interface `{interface}` does not have {address}, and a service beside the kernel is reached at the kernel's addresses: {has}"
+    )]
+    NotTheKernels { interface: String, address: IpAddr, has: String },
+    #[error(
+        "{endpoint} cannot be taken from the kernel: {source} (`ss -tlnp` shows the program that listens there)"
+    )]
+    PortTaken { endpoint: SocketAddr, source: io::Error },
+    #[error(
+        "port {port} of `source_ports` is one that the kernel gives to its own connections: choose ports outside of net.ipv4.ip_local_port_range, or add them to net.ipv4.ip_local_reserved_ports"
+    )]
+    EphemeralPort { port: u16 },
+}
 
 /// The ports that the kernel gives to connections of its own, and those of them that it leaves out (ip(7)).
 const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
@@ -21,13 +42,13 @@ const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 /// from other programs until it is dropped; nothing, if the service is not beside the kernel.
 ///
 /// # Errors
-/// [`Failure`] when the interface does not have an address of the service, or the kernel uses a port.
-pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, Failure> {
+/// [`BesideKernelError`] when the interface does not have an address of the service, or the kernel uses a port.
+pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, BesideKernelError> {
     let Some(serve) = config.serve.as_ref().filter(|serve| serve.beside_kernel) else {
         return Ok(Vec::new());
     };
-    let [device] = config.devices.as_mut_slice() else { return Err(Failure::NotLive) };
-    let DeviceKind::Live(live) = &mut device.kind else { return Err(Failure::NotLive) };
+    let [device] = config.devices.as_mut_slice() else { return Err(NotLive.into()) };
+    let DeviceKind::Live(live) = &mut device.kind else { return Err(NotLive.into()) };
     let addresses: Vec<_> = device.addresses.iter().map(|own| own.address).collect();
     check_addresses(live.interface.as_deref().unwrap_or_default(), &addresses)?;
     let mut ports: Vec<_> = serve.ports.iter().map(|port| *port..=*port).collect();
@@ -48,13 +69,13 @@ fn endpoints<'a>(addresses: &'a [IpAddr], ports: &'a [u16]) -> impl Iterator<Ite
     addresses.iter().flat_map(at)
 }
 
-fn check_addresses(interface: &str, wanted: &[IpAddr]) -> Result<(), Failure> {
-    let wrong = |source| Failure::KernelAddresses { interface: interface.to_owned(), source };
+fn check_addresses(interface: &str, wanted: &[IpAddr]) -> Result<(), BesideKernelError> {
+    let wrong = |source| BesideKernelError::Addresses { interface: interface.to_owned(), source };
     let has: Vec<_> = kernel_addresses(interface).map_err(wrong)?;
     let is_there = |address: &&IpAddr| has.iter().any(|(own, _)| own == *address);
     match wanted.iter().find(|address| !is_there(address)) {
         None => Ok(()),
-        Some(&address) => Err(Failure::NotTheKernels {
+        Some(&address) => Err(BesideKernelError::NotTheKernels {
             interface: interface.to_owned(),
             address,
             has: match has.is_empty() {
@@ -69,7 +90,7 @@ fn check_addresses(interface: &str, wanted: &[IpAddr]) -> Result<(), Failure> {
 }
 
 /// Takes a port from the kernel: no program can listen there, and no connection of the kernel gets it.
-fn reserve(endpoint: SocketAddr) -> Result<OwnedFd, Failure> {
+fn reserve(endpoint: SocketAddr) -> Result<OwnedFd, BesideKernelError> {
     let bound = || -> io::Result<OwnedFd> {
         let family = match endpoint {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -82,15 +103,15 @@ fn reserve(endpoint: SocketAddr) -> Result<OwnedFd, Failure> {
         sockopt::set_socket_reuseaddr(&socket, false)?;
         Ok(socket)
     };
-    bound().map_err(|source| Failure::PortTaken { endpoint, source })
+    bound().map_err(|source| BesideKernelError::PortTaken { endpoint, source })
 }
 
 /// Refuses ports that the kernel may give to a connection of its own.
-fn check_source_ports(range: &RangeInclusive<u16>) -> Result<(), Failure> {
+fn check_source_ports(range: &RangeInclusive<u16>) -> Result<(), BesideKernelError> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     match conflict(range, &read(EPHEMERAL), &read(RESERVED)) {
         None => Ok(()),
-        Some(port) => Err(Failure::EphemeralPort { port }),
+        Some(port) => Err(BesideKernelError::EphemeralPort { port }),
     }
 }
 

@@ -7,21 +7,16 @@ use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, LoadError, Overrides};
 
 use super::work::WorkFlags;
-use super::{CommonArgs, HttpArgs, RelayArgs, RespArgs, ServiceArgs};
+use super::{CommonArgs, Error, HttpArgs, NotLive, RelayArgs, RespArgs, ServiceArgs};
 use crate::app::App;
-use crate::failure::Failure;
 
 /// The flags as a configuration, so that both are read and checked by the same rules.
 ///
 /// # Errors
-/// [`Failure`] when the flags make no sense.
-pub(super) fn config(
-    app: &App,
-    service: &ServiceArgs,
-    args: &CommonArgs,
-) -> Result<Config, Failure> {
+/// [`Error`] when the flags make no sense.
+pub(super) fn config(app: &App, service: &ServiceArgs, args: &CommonArgs) -> Result<Config, Error> {
     let KindOverride::Live { config: live, .. } = &args.device.kind else {
-        return Err(Failure::NotLive);
+        return Err(NotLive.into());
     };
     let text = device(args, live) + &serve(service, args);
     let parsed = Config::parse_with(&text, "flags", &overrides(args), &app.registry);
@@ -172,6 +167,7 @@ mod tests {
     use rheostat_serve::http::HttpConfig;
 
     use super::*;
+    use crate::error::cause;
 
     #[derive(Parser)]
     struct Line {
@@ -183,7 +179,10 @@ mod tests {
         let line = Line::try_parse_from(["serve"].into_iter().chain(flags.split_whitespace()));
         let service = line.map_err(|error| error.to_string())?.service;
         let common = service.common().ok_or("nothing is served")?;
-        config(&App::new(), &service, common).map_err(|error| error.to_string())
+        config(&App::new(), &service, common).map_err(|error| match cause(&error) {
+            Some(LoadError::Wrong(report)) => report.render(false),
+            _ => error.to_string(),
+        })
     }
 
     #[test]

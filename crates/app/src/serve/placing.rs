@@ -3,16 +3,45 @@
 use std::fs;
 
 use rheostat_base::choice::IdlePolicy;
-use rheostat_base::placement::Siblings;
+use rheostat_base::core_set::CoreError;
+use rheostat_base::placement::{PlacementError, Siblings};
 use rheostat_base::{CoreId, CoreSet, Topology};
 use rheostat_control::Config;
 use rheostat_control::config::workers::CoreList;
 use rheostat_control::config::{DeviceKind, PollingConfig, ServeConfig};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
-use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerName};
+use rheostat_serve::AvailableScheduler;
+use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};
+use thiserror::Error;
 
-use crate::assemble;
-use crate::failure::Failure;
+use crate::assemble::{self, AssembleError};
+
+/// Why the workers of a service cannot be placed.
+#[derive(Debug, Error)]
+pub(crate) enum PlacingError {
+    #[error("--place {0}")]
+    Placement(#[from] PlacementError),
+    #[error(
+        "--place split-siblings: each network worker shares a core with an application worker, so it needs as many of \
+         one as of the other, dispatcher-N:N, and this is `{scheduler}`"
+    )]
+    NoPairs { scheduler: AvailableScheduler },
+    #[error(
+        "`{scheduler}` has a lane for each of its {dispatchers} network workers, and {given} {what} are wanted: leave that out"
+    )]
+    LanesOfDispatcher {
+        scheduler: AvailableScheduler,
+        dispatchers: u16,
+        given: u16,
+        what: &'static str,
+    },
+    #[error("{0}")]
+    Scheduler(#[from] SchedulerError),
+    #[error("{0}")]
+    Cores(#[from] CoreError),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
+}
 
 /// Requests that may wait in the queue of an application worker; in a central queue, so many for each of them.
 const DEPTH: usize = 256;
@@ -22,11 +51,11 @@ const BURST: u32 = 32;
 /// Picks the cores of workers if a placement is given, or the scheduler has workers of the application, which are returned.
 ///
 /// # Errors
-/// [`Failure`] when the machine has no such places, or too few.
+/// [`PlacingError`] when the machine has no such places, or too few.
 pub(crate) fn place(
     config: &mut Config,
     serve: &ServeConfig,
-) -> Result<Option<PoolConfig>, Failure> {
+) -> Result<Option<PoolConfig>, PlacingError> {
     match serve.scheduler.name() {
         SchedulerName::Inline(_) => place_inline(config, serve).map(|()| None),
         SchedulerName::Dispatcher(dispatcher) => {
@@ -35,10 +64,10 @@ pub(crate) fn place(
     }
 }
 
-fn place_inline(config: &mut Config, serve: &ServeConfig) -> Result<(), Failure> {
+fn place_inline(config: &mut Config, serve: &ServeConfig) -> Result<(), PlacingError> {
     let Some(placement) = serve.place else { return Ok(()) };
     if placement.siblings == Siblings::Split {
-        return Err(Failure::NoPairs { scheduler: serve.scheduler });
+        return Err(PlacingError::NoPairs { scheduler: serve.scheduler });
     }
     let topology = Topology::of_this_machine();
     let workers = config.workers.count.or(config.workers.lanes).map(usize::from);
@@ -52,7 +81,7 @@ fn place_dispatcher(
     config: &mut Config,
     serve: &ServeConfig,
     dispatcher: Dispatcher,
-) -> Result<PoolConfig, Failure> {
+) -> Result<PoolConfig, PlacingError> {
     let split = dispatcher.split();
     let (scheduler, dispatchers) = (serve.scheduler, split.dispatchers());
     let wrong = |given: Option<u16>| given.filter(|given| *given != dispatchers);
@@ -60,7 +89,7 @@ fn place_dispatcher(
         [(config.workers.lanes, "lanes"), (config.workers.count, "workers of lanes")]
     {
         if let Some(given) = wrong(given) {
-            return Err(Failure::LanesOfDispatcher { scheduler, dispatchers, given, what });
+            return Err(PlacingError::LanesOfDispatcher { scheduler, dispatchers, given, what });
         }
     }
     // With the cores that a run without a placement would use, of which there may be fewer than the process may run on.
@@ -80,7 +109,7 @@ fn place_dispatcher(
             let (topology, device) = (Topology::of_this_machine(), device_node(config));
             let is_split = placement.siblings == Siblings::Split;
             if is_split && split.members() != dispatchers {
-                return Err(Failure::NoPairs { scheduler });
+                return Err(PlacingError::NoPairs { scheduler });
             }
             let wanted = if is_split { usize::from(dispatchers) } else { workers };
             let placed = placement.resolve(&topology, &all, device, Some(wanted))?;
@@ -124,7 +153,7 @@ fn halves(cores: &[CoreId], dispatchers: u16) -> (Vec<CoreId>, Vec<CoreId>) {
     (network.to_vec(), application.to_vec())
 }
 
-fn usable(config: &Config) -> Result<Vec<CoreId>, Failure> {
+fn usable(config: &Config) -> Result<Vec<CoreId>, PlacingError> {
     Ok(match &config.workers.cores {
         Some(list) => list.cores().to_vec(),
         None => CoreSet::available()?.cores().to_vec(),

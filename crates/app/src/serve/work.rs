@@ -2,13 +2,13 @@
 
 mod counts;
 
-use std::fmt;
 use std::process::ExitCode;
-use std::thread;
+use std::{fmt, thread};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::{Clock, CoreId, CoreSet, Topology};
+use rheostat_serve::work::buffer::BufferError;
 use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
     BufferSize, ClassTimes, Computation, Operations, ServiceTimes, Work, WorkConfig, WorkKind,
@@ -17,8 +17,7 @@ use rheostat_serve::work::{
 use serde::Serialize;
 
 use self::counts::KeptCounts;
-use super::CommonArgs;
-use crate::failure::Failure;
+use super::{CommonArgs, Error};
 
 /// The flags of `rheo serve work`. What other services require is not needed to calibrate.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ impl FromArgMatches for WorkArgs {
 }
 
 /// Calibrates anew, and prints what was found.
-pub(super) fn run_calibration(args: &WorkArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run_calibration(args: &WorkArgs) -> Result<ExitCode, Error> {
     let WorkFlags { work, service, buffer, .. } = &args.flags;
     let config = WorkConfig { kind: *work, times: service.clone(), buffer: buffer.parse()? };
     let buffer = buffer_bytes(&config)?;
@@ -103,7 +102,7 @@ pub(super) fn run_calibration(args: &WorkArgs) -> Result<ExitCode, Failure> {
 pub(super) fn prepare(
     config: &WorkConfig,
     cores: Vec<CoreId>,
-) -> Result<(Work, WorkReport), Failure> {
+) -> Result<(Work, WorkReport), BufferError> {
     let buffer = buffer_bytes(config)?;
     let found =
         kept_or_measured(config.kind, buffer, config.times.targets(), cores.first().copied());
@@ -164,8 +163,8 @@ fn kept_or_measured(
 /// Bytes of a worker's buffer; none for work that reads none.
 ///
 /// # Errors
-/// [`Failure`] when the buffer is impossible here.
-pub(crate) fn buffer_bytes(config: &WorkConfig) -> Result<u64, Failure> {
+/// [`BufferError`] when the buffer is impossible here.
+pub(crate) fn buffer_bytes(config: &WorkConfig) -> Result<u64, BufferError> {
     if !config.kind.reads_memory() {
         return Ok(0);
     }
@@ -173,7 +172,7 @@ pub(crate) fn buffer_bytes(config: &WorkConfig) -> Result<u64, Failure> {
         BufferSize::Share(_) => Topology::of_this_machine().last_level_cache(),
         BufferSize::Bytes(_) => None,
     };
-    Ok(config.buffer.bytes(cache)?)
+    config.buffer.bytes(cache)
 }
 
 /// Finds the counts of these times on `core`.

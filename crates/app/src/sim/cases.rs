@@ -8,7 +8,7 @@ use rheostat_base::unit::parse_duration;
 use rheostat_bench::sim::cases::{Case, CaseBench, CaseTable, POLICIES, gaps};
 
 use super::setup::{Setup, verdict};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 /// Simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let costs = args.setup.costs()?;
     let bench = CaseBench {
         costs: &costs,

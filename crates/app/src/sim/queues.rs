@@ -11,7 +11,7 @@ use rheostat_bench::record::Header;
 use rheostat_bench::report::ReportError;
 use rheostat_bench::sim::queues::{QueuesBench, QueuesTable, Service, page};
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -66,7 +66,7 @@ enum ServiceName {
 }
 
 /// Simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let service = |name: &ServiceName| match name {
         ServiceName::Markov => Service::Markov,
         ServiceName::Deterministic => Service::Deterministic,

@@ -11,13 +11,18 @@ use rheostat_bench::costs::Costs;
 use rheostat_bench::record::{Header, RequestRow, RowRecorder};
 use rheostat_bench::report::{ReportError, requests};
 use rheostat_bench::sim::sched::{
-    CONNECTIONS, CostsSource, LOADS, RequestCosts, RequestCostsError, SchedBench, SchedRow,
-    SchedTable, Workload,
+    CONNECTIONS, CostsSource, LOADS, RequestCosts, SchedBench, SchedRow, SchedTable, Workload,
 };
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
+use thiserror::Error;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::machine_costs::{CostsOption, UsedCosts};
+
+/// A time of a lock that no lock takes.
+#[derive(Debug, Error)]
+#[error("--lock {0}: between 0 and 1000000 nanoseconds")]
+pub(crate) struct LockTime(f64);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -106,7 +111,7 @@ pub(crate) struct SchedSetup {
 
 impl SchedSetup {
     /// The costs. Those of this machine may have to be measured first.
-    pub(crate) fn costs(&self) -> Result<UsedCosts, Failure> {
+    pub(crate) fn costs(&self) -> Result<UsedCosts, CommandError> {
         self.check_lock()?;
         let mut used = self.costs.open()?;
         used.costs = self.with_lock(used.costs);
@@ -126,9 +131,9 @@ impl SchedSetup {
         }
     }
 
-    pub(crate) fn check_lock(&self) -> Result<(), Failure> {
+    pub(crate) fn check_lock(&self) -> Result<(), LockTime> {
         match self.lock {
-            Some(lock) if !(0.0..=1e6).contains(&lock) => Err(Failure::Lock { lock }),
+            Some(lock) if !(0.0..=1e6).contains(&lock) => Err(LockTime(lock)),
             _ => Ok(()),
         }
     }
@@ -163,7 +168,7 @@ pub(crate) const NOTE: &str = "Simulated. Load 1 is what the cores could do if T
                     from a request's arrival until its reply has left. Loads beyond a scheduler's capacity are left out.";
 
 /// Simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     args.setup.check_lock()?;
     let (unused, machine) = (RequestCosts::thesis(), args.setup.machine());
     let mut bench = args.setup.bench(args.cores, &unused, machine.as_ref());
@@ -230,10 +235,4 @@ fn report_speed(rows: &[SchedRow], time: Duration) {
         requests as f64 / 1e6,
         time.as_secs_f64()
     );
-}
-
-impl From<RequestCostsError> for Failure {
-    fn from(error: RequestCostsError) -> Failure {
-        Failure::RequestCosts(Box::new(error))
-    }
 }

@@ -8,7 +8,7 @@ use rheostat_bench::costs::Costs;
 use rheostat_bench::record::Header;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Setup {
@@ -25,7 +25,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// The costs, of which people are told.
-    pub(super) fn costs(&self) -> Result<Costs, Failure> {
+    pub(super) fn costs(&self) -> Result<Costs, CommandError> {
         let costs = match &self.costs {
             Some(path) => Costs::open(path)?,
             None => Costs::built_in(),

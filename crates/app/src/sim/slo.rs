@@ -8,7 +8,7 @@ use rheostat_bench::sim::slo::{POLICIES, SloBench, SloTable};
 use rheostat_steer::policy::{Latency, Objectives};
 
 use super::setup::{Setup, verdict};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -54,7 +54,7 @@ pub(crate) struct Args {
 }
 
 /// Simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let costs = args.setup.costs()?;
     let objectives = Objectives {
         latency: Latency::Total,

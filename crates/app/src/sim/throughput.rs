@@ -10,7 +10,7 @@ use rheostat_bench::sim::throughput::{
 };
 
 use super::setup::{Setup, verdict};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 }
 
 /// Simulates.
-pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let costs = args.setup.costs()?;
     let bench = ThroughputBench {
         costs: &costs,
