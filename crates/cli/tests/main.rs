@@ -33,4 +33,5 @@ mod seed;
 mod sim_queues;
 mod sim_sched;
 mod terminal;
+mod upgrade;
 mod vacation;
