@@ -12,7 +12,7 @@ use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
     CaptureSource, CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError,
     Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic,
-    Sink, TapConfig, TapDevice, WriteError, XdpConfig, XdpDevice,
+    Sink, TapConfig, TapDevice, WriteError, XdpConfig, XdpDevice, is_standard,
 };
 use rheostat_packet::Mempool;
 use rheostat_steer::{Orientation, Steering};
@@ -101,9 +101,12 @@ pub(crate) fn check(
             DeviceKind::Sim(_) => {}
             DeviceKind::Pcap(pcap) => {
                 // What is read from a pipe would be missing in the run.
-                let input = pcap.input.as_deref().filter(|input| !is_pipe(input));
+                let is_file = |path: &&Path| !is_standard(path);
+                let input = pcap.input.as_deref().filter(is_file);
+                let input = input.filter(|input| !is_pipe(input));
                 input.map(CaptureSource::open).transpose()?;
-                pcap.output.as_deref().map(output_file::check_capture).transpose()?;
+                let output = pcap.output.as_deref().filter(is_file);
+                output.map(output_file::check_capture).transpose()?;
             }
             DeviceKind::Live(live) => {
                 let interface = live.interface.clone().unwrap_or_default();
@@ -196,7 +199,11 @@ impl Opener<'_> {
                     Pace::Max => Pacing::Lossless,
                     Pace::Times(speed) => Pacing::Replay { speed },
                 };
-                let output = pcap.output.as_deref().map(CaptureWriter::create).transpose()?;
+                let create = |path: &Path| match is_standard(path) {
+                    true => CaptureWriter::standard_output(),
+                    false => CaptureWriter::create(path),
+                };
+                let output = pcap.output.as_deref().map(create).transpose()?;
                 writers.extend(output.clone());
                 let input = pcap.input.clone();
                 Ok(Box::new(PcapDevice::open(PcapConfig { input, output, nic }, self.pool)?))

@@ -5,11 +5,13 @@
 //! one each. A process that was started with SIGHUP ignored, as by nohup, goes on.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -54,6 +56,32 @@ pub(crate) fn set(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
         flag::register(signal, interrupted.clone())?;
     }
     Ok(())
+}
+
+/// How often a wait for standard input looks for a signal.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Waits until standard input has something to read, or has ended. A terminal is not waited for: it is no capture.
+///
+/// # Errors
+/// When `interrupted` is set before, or standard input cannot be waited for.
+pub(crate) fn await_input(interrupted: &AtomicBool) -> io::Result<()> {
+    let input = io::stdin();
+    if input.is_terminal() {
+        return Ok(());
+    }
+    while !interrupted.load(Ordering::Relaxed) {
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        match poll(&mut polled, Some(&GLANCE)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::Interrupted,
+        "interrupted before standard input had a packet",
+    ))
 }
 
 /// SIGHUP, unless the process was started with it ignored.

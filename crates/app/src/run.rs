@@ -15,6 +15,7 @@ use rheostat_control::{
 use rheostat_functions::lb::LbConfig;
 use rheostat_io::OpenError;
 use rheostat_io::scheduling::{Priority, RaisedPriority};
+use rheostat_io::{CaptureWriter, is_standard};
 use rheostat_ip::RunLimit;
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
@@ -78,6 +79,8 @@ const LINK_LOST: u8 = 3;
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap \\
     --device wan=pcap:wan.pcap
+  tcpdump -w - -i eth0 | rheo run configs/monitor.toml --input - --output - | \
+    tshark -r -
   rheo run configs/demo.toml --polling metronome
   rheo run configs/demo.toml --control /run/rheo/demo.sock
   rheo run configs/demo.toml --polling metronome --workers 3 --lanes 2
@@ -86,7 +89,9 @@ SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` drain and s
 packets, processes those it has, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
 Under nohup, SIGHUP is ignored.
 
-The summary is the last line of standard output with --json. The exit status is 0 when all invariants held and
+The summary is the last line of standard output with --json, and of standard error where --output - writes a
+capture to standard output. A run whose reader closes standard output drains, stops, and reports the file as
+incomplete. The exit status is 0 when all invariants held and
 all files are complete, 1 when an invariant did not hold or a file is incomplete (a full disk, say; the summary
 names it), 2 when the run could not start, 3 when it ended because an interface of a device with
 on_loss = \"exit\" (the default) was gone, 130 when it was ended at once.")]
@@ -113,10 +118,10 @@ pub(crate) struct OverrideArgs {
     /// lan=af_packet:eth1,ring=8192 (rings of 64 to 32768 packets).
     #[arg(long = "device", value_name = "NAME=KIND:ARG")]
     pub(crate) devices: Vec<DeviceOverride>,
-    /// Read this capture (pcap or pcapng); the configuration's one device becomes a capture device.
+    /// Read this capture (pcap or pcapng), `-` for standard input; the configuration's one device becomes a capture device.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// Write what is sent to this capture.
+    /// Write what is sent to this capture; `-` writes pcapng to standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Move shards between lanes by this policy: rss (not at all), rsspp, local-search,
@@ -174,6 +179,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
         return Ok(serve::serve(config, None, report)?);
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
+    let page = match config.devices.iter().any(|device| device.output().is_some_and(is_standard)) {
+        true => Page::StandardError,
+        false => Page::StandardOutput,
+    };
     let finished = carry_out(config, quiet, None);
     if let Err(error) = &finished
         && let Some(log) = cause::<OpenError>(error).and_then(OpenError::verifier_log)
@@ -183,7 +192,15 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
             false => err!("note: `--verbose` prints the output of the kernel's verifier"),
         }
     }
-    Ok(print(finished?, args.json))
+    Ok(print(finished?, args.json, page))
+}
+
+/// Where the summary goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    StandardOutput,
+    /// A capture has standard output.
+    StandardError,
 }
 
 /// What a run does not show of itself.
@@ -285,6 +302,9 @@ impl Run {
         let mtus = mtu::Devices::of(&self.config);
         let named = named_files(&self.config);
         let priority = self.config.workers.priority;
+        if self.config.devices.iter().any(|device| device.input().is_some_and(is_standard)) {
+            interrupt::await_input(&self.watch.interrupted)?;
+        }
         let mut assembly = Assembly::new(self.config, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
@@ -328,7 +348,9 @@ impl Run {
         let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
         links.go_by(Mtus::new(mtus, network, view.clone()));
         let mut reported = Vec::new();
-        let attached = (server, links);
+        let mut captures = writers.iter();
+        let standard = captures.find(|writer| writer.is_standard_output()).cloned();
+        let attached = (server, links, standard);
         let (report, balance, is_link_lost) =
             self.watch.follow(run, attached, balancing, &self.files, &mut reported)?;
         // What is missing in a file is in the summary, and never costs it.
@@ -351,7 +373,7 @@ fn start_health(lines: HealthLines, log: Option<&Path>) -> Result<LogWriter, Log
     }
 }
 
-fn print(finished: Finished, json: bool) -> ExitCode {
+fn print(finished: Finished, json: bool, page: Page) -> ExitCode {
     let incomplete = finished.incomplete();
     let is_complete = incomplete.is_empty();
     let Finished { view, report, balance, links, ports, is_link_lost, .. } = finished;
@@ -361,10 +383,10 @@ fn print(finished: Finished, json: bool) -> ExitCode {
     let imbalance = balance.imbalance;
     let summary = Summary { imbalance, incomplete, links, ports, ..Summary::of(&report) };
     let summary = with_progress(summary, &balance.progress, &view, &report.last);
-    if json {
-        out!("{}", summary.to_json());
-    } else {
-        out!("{summary}");
+    let summary = if json { summary.to_json() } else { summary.to_string() };
+    match page {
+        Page::StandardOutput => out!("{summary}"),
+        Page::StandardError => err!("{summary}"),
     }
     for violation in &report.violations {
         err!("broken invariant: {violation}");
@@ -429,7 +451,7 @@ impl Watch {
     fn follow(
         &self,
         mut run: Runtime,
-        (server, links): (Option<Server>, Links),
+        (server, links, standard): (Option<Server>, Links, Option<CaptureWriter>),
         balancing: Balancing,
         files: &OutputFiles,
         reported: &mut Vec<String>,
@@ -444,7 +466,9 @@ impl Watch {
             let now = Instant::now();
             let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
             let is_told = self.interrupted.load(Ordering::Relaxed);
-            let ends = time_is_up || is_told || links.is_lost();
+            // Nobody reads what is written from now on.
+            let is_unread = standard.as_ref().is_some_and(|writer| writer.failure().is_some());
+            let ends = time_is_up || is_told || is_unread || links.is_lost();
             if ends && stopped.is_none() {
                 run.stop_sources();
                 stopped = Some(now);

@@ -32,6 +32,7 @@ mod request_scenario;
 mod seed;
 mod sim_queues;
 mod sim_sched;
+mod standard_streams;
 mod terminal;
 mod upgrade;
 mod vacation;

@@ -29,7 +29,7 @@ pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
 pub use backend::cable::{CableDevice, CableEnd, HeldEnd, cable};
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
-    PcapDevice, ReadError, WriteError, WriteSummary,
+    PcapDevice, ReadError, WriteError, WriteSummary, is_standard,
 };
 pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]

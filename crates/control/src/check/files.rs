@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::config::Config;
 use crate::machine::{FileId, Machine};
+use rheostat_io::is_standard;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -33,6 +34,10 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     let uses = uses(config, file, machine);
+    let from_standard = |file: &&Use<'_>| file.access == Access::Read && is_standard(file.path);
+    if let [first, second, ..] = uses.iter().filter(from_standard).collect::<Vec<_>>()[..] {
+        findings.push(read_twice(first, second, findings));
+    }
     for (index, writer) in uses.iter().enumerate().filter(|(_, file)| file.access == Access::Write)
     {
         let others = uses.iter().enumerate().filter(|(_, other)| same(other, writer));
@@ -68,6 +73,10 @@ fn uses<'a>(config: &'a Config, file: Option<&'a Path>, machine: &dyn Machine) -
 }
 
 fn same(a: &Use<'_>, b: &Use<'_>) -> bool {
+    if is_standard(a.path) || is_standard(b.path) {
+        // Standard input is another file than standard output.
+        return a.path == b.path && a.access == b.access;
+    }
     match (&a.id, &b.id) {
         (Some(a), Some(b)) => a == b,
         // What is no regular file, such as /dev/null, may be written by many.
@@ -106,6 +115,12 @@ fn written_twice(first: &Use<'_>, second: &Use<'_>, findings: &Findings) -> Find
     pointing(message, [(first, "written here"), (second, "written here")], findings).help(help)
 }
 
+fn read_twice(first: &Use<'_>, second: &Use<'_>, findings: &Findings) -> Finding {
+    let message = "two devices would read standard input".to_owned();
+    pointing(message, [(first, "read here"), (second, "read here")], findings)
+        .help("give each device a capture of its own")
+}
+
 /// By what other name the same file is known.
 fn alias(file: &Use<'_>, other: &Use<'_>) -> String {
     match plain(file.path) == plain(other.path) || other.key.is_empty() {
@@ -116,9 +131,13 @@ fn alias(file: &Use<'_>, other: &Use<'_>) -> String {
 
 fn pointing(message: String, places: [(&Use<'_>, &str); 2], findings: &Findings) -> Finding {
     let [_, (writer, _)] = places;
-    // Without a place in the file it came from the command line, where only `--output` writes.
-    let in_file = findings.place(&writer.key).is_some();
-    let blamed = if in_file { writer.key.as_str() } else { "--output" };
+    // Without a place in the file it came from the command line, where only `--output` writes, and only `--device` gives
+    // several devices a capture.
+    let blamed = match (findings.place(&writer.key), writer.access) {
+        (Some(_), _) => writer.key.as_str(),
+        (None, Access::Write) => "--output",
+        (None, Access::Read) => "--device",
+    };
     places.into_iter().fold(Finding::mistake(blamed, message), |finding, (file, label)| {
         finding.at(findings.place(&file.key), label)
     })

@@ -10,10 +10,12 @@ mod ng;
 mod read_error;
 mod reader;
 mod source;
+mod standard;
 mod writer;
 
 pub use device::{PcapConfig, PcapDevice};
 pub use read_error::{FormatError, ReadError};
 pub use reader::{CaptureReader, Record, RecordBuf, read_all};
 pub use source::{CaptureSource, CaptureStatus};
+pub use standard::is_standard;
 pub use writer::{CaptureWriter, WriteError, WriteSummary};

@@ -8,6 +8,7 @@ use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 
+use super::standard::{StandardInput, is_standard};
 use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
@@ -19,7 +20,7 @@ use crate::sink::{NullSink, Sink};
 /// What a capture device is made from.
 #[derive(Clone)]
 pub struct PcapConfig {
-    /// The capture to read; without one, nothing arrives.
+    /// The capture to read, `-` for standard input; without one, nothing arrives.
     pub input: Option<PathBuf>,
     /// Where to write what is sent; without it, what is sent is counted and gone. Several devices may
     /// write into one file. The creator of the writer closes it.
@@ -50,6 +51,11 @@ impl PcapDevice {
     pub fn open(config: PcapConfig, pool: &Mempool) -> Result<PcapDevice, OpenError> {
         let PcapConfig { input, output, nic } = config;
         let (source, status): (Box<dyn Source>, _) = match input {
+            Some(path) if is_standard(&path) => {
+                let source = StandardInput::open()?;
+                let status = source.status();
+                (Box::new(source), Some(status))
+            }
             Some(path) => {
                 let source = CaptureSource::open(&path)?;
                 let status = source.status();

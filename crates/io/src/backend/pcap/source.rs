@@ -62,13 +62,7 @@ impl<R: Read> CaptureSource<R> {
     /// we do not know.
     pub fn new(name: &str, input: R, size: Option<u64>) -> Result<CaptureSource<R>, FormatError> {
         let mut reader = CaptureReader::new(input)?;
-        let status = Arc::new(CaptureStatus {
-            name: name.to_owned(),
-            size,
-            consumed: AtomicU64::new(0),
-            malformed: AtomicU64::new(0),
-            warnings: Mutex::default(),
-        });
+        let status = Arc::new(CaptureStatus::new(name, size));
         let first = match reader.next_record() {
             Ok(first) => first.map(RecordBuf::from),
             Err(ReadError::UnsupportedLink { number, .. }) => {
@@ -118,6 +112,16 @@ impl<R: Read + Send> Source for CaptureSource<R> {
 }
 
 impl CaptureStatus {
+    pub(super) fn new(name: &str, size: Option<u64>) -> CaptureStatus {
+        CaptureStatus {
+            name: name.to_owned(),
+            size,
+            consumed: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// Records that could not be read. One that ends the capture counts as one, whatever lies behind.
     pub fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Relaxed)
@@ -134,7 +138,7 @@ impl CaptureStatus {
         Some((self.consumed.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
     }
 
-    fn record(&self, error: &ReadError) {
+    pub(super) fn record(&self, error: &ReadError) {
         // Relaxed: only the source writes, and an exact figure is read once it has ended.
         self.malformed.fetch_add(1, Ordering::Relaxed);
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);

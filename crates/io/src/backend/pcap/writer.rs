@@ -1,7 +1,8 @@
 //! A capture file that all transmit queues of a run write into.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,8 @@ use crate::sink::Sink;
 
 /// Bytes gathered before the operating system is asked to write.
 const WRITE_BEHIND: usize = 256 * 1024;
+/// Errors call standard output so.
+const STANDARD_OUTPUT: &str = "standard output";
 
 /// Why a capture was not written, or not completely.
 #[derive(Debug, Error)]
@@ -94,6 +97,8 @@ struct State {
     other_link: u64,
     failure: Option<io::Error>,
     lost: u64,
+    /// Bytes that are gathered before they are written.
+    write_behind: usize,
 }
 
 /// The end of a packet among what is gathered.
@@ -116,6 +121,31 @@ impl CaptureWriter {
         Ok(CaptureWriter::new(path, encoder, Box::new(file)))
     }
 
+    /// Writes pcapng to standard output, each burst as soon as it is sent. Errors call it `standard output`.
+    ///
+    /// # Errors
+    /// [`WriteError::Create`] when there is no standard output, or it is a terminal.
+    pub fn standard_output() -> Result<CaptureWriter, WriteError> {
+        let path = Path::new(STANDARD_OUTPUT);
+        let refused = |source| WriteError::Create { path: path.to_owned(), source };
+        if io::stdout().is_terminal() {
+            return Err(refused(io::Error::other(
+                "it is a terminal; pipe it into a program that reads captures, such as `tshark -r -`",
+            )));
+        }
+        let file = io::stdout().as_fd().try_clone_to_owned().map_err(refused)?;
+        let file = File::from(file);
+        let writer = CaptureWriter::new(path, Encoder::Ng(Vec::new()), Box::new(file));
+        {
+            let mut state = writer.shared.lock();
+            state.write_behind = 0;
+            // Readers wait for the header.
+            state.write_gathered();
+            writer.shared.note(&state);
+        }
+        Ok(writer)
+    }
+
     /// Whether the name states a format.
     ///
     /// # Errors
@@ -136,10 +166,16 @@ impl CaptureWriter {
             other_link: 0,
             failure,
             lost: 0,
+            write_behind: WRITE_BEHIND,
         };
         let failed = AtomicBool::new(false);
         let shared = Shared { path: path.to_owned(), failed, state: Mutex::new(state) };
         CaptureWriter { shared: Arc::new(shared) }
+    }
+
+    /// Whether it writes to standard output.
+    pub fn is_standard_output(&self) -> bool {
+        self.shared.path == Path::new(STANDARD_OUTPUT)
     }
 
     /// The file's name.
@@ -248,6 +284,9 @@ impl State {
             if self.gathered.len() >= WRITE_BEHIND {
                 self.write_gathered();
             }
+        }
+        if self.gathered.len() >= self.write_behind {
+            self.write_gathered();
         }
     }
 
