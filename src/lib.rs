@@ -74,7 +74,9 @@ struct GuideTcp;
 struct Readme;
 
 pub use harness::Harness;
-pub use rheostat_base::{Counter, DeviceId, DropReason, Nanos, ShardId, Time};
+pub use rheostat_base::{
+    Counter, DeviceId, DropReason, DropReasonError, Nanos, OwnDropReason, ShardId, Time,
+};
 pub use rheostat_functions::Firewall;
 pub use rheostat_functions::firewall::FirewallConfig;
 pub use rheostat_nf::{

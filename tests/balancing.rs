@@ -259,7 +259,7 @@ fn captures_are_balanced_the_same_on_any_number_of_lanes() {
             let report = harness.run(source, |_, _| {}).unwrap();
             assert_eq!(report.violations, [], "{name}, {lanes} lanes");
             let counters = report.counters;
-            let dropped = DropReason::ALL.iter().map(|reason| counters.dropped[*reason as usize]);
+            let dropped = DropReason::all().map(|reason| counters.dropped[reason as usize]);
             let metrics = [counters.sent, counters.flows_created, counters.flows_ended];
             let metrics: Vec<u64> = metrics.into_iter().chain(dropped).collect();
             (metrics, Flows::of(&report.sent, capture.link))

@@ -47,9 +47,7 @@ fn digest(report: &HarnessReport, link: LinkType) -> Digest {
         ("originated", counters.originated),
         ("panics", counters.panics),
     ];
-    all.extend(
-        DropReason::ALL.iter().map(|&reason| (reason.name(), counters.dropped[reason as usize])),
-    );
+    all.extend(DropReason::all().map(|reason| (reason.name(), counters.dropped[reason as usize])));
     // How many transactions it takes depends on the chain and on the lanes, and on which lane finds it first whether a flow begins
     // under alarm.
     let depends = |name: &str| name.starts_with("transactions") || name == "antiddos_alarms";

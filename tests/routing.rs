@@ -92,7 +92,7 @@ fn guarded(lanes: usize, source: impl Source + 'static) -> HarnessReport {
 
 /// What there is to compare of a run.
 fn outcome(report: &HarnessReport, link: LinkType) -> ([u64; 2], Vec<u64>, Flows) {
-    let dropped = DropReason::ALL.iter().map(|r| report.counters.dropped[*r as usize]).collect();
+    let dropped = DropReason::all().map(|r| report.counters.dropped[r as usize]).collect();
     let metrics = ["antiddos_flows", "antiddos_one_packet_flows"].map(|f| report.metrics.get(f));
     (metrics, dropped, Flows::of(&report.sent, link))
 }

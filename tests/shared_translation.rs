@@ -134,11 +134,11 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
     let harness = Harness { lanes, flows: 4_096, ..Harness::new(chain, layout) };
     let report = harness.run(kept, |_, ()| {}).expect("a trial");
     assert_eq!(report.violations, [], "{lanes} lanes");
-    let dropped = DropReason::ALL.iter();
+    let dropped = DropReason::all();
     let mut run = Run {
         left: BTreeSet::new(),
         dropped: dropped
-            .map(|reason| (reason.name(), report.counters.dropped[*reason as usize]))
+            .map(|reason| (reason.name(), report.counters.dropped[reason as usize]))
             .collect(),
         mapped: Mapped::new(),
         translated: 0,

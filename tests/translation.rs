@@ -116,8 +116,8 @@ fn run<C: Chain>(
     assert_eq!(report.violations, [], "{lanes} lanes");
     let counters = &report.counters;
     let mut metrics = vec![("sent", counters.sent), ("created", counters.flows_created)];
-    let dropped = rheostat::DropReason::ALL.iter();
-    metrics.extend(dropped.map(|reason| (reason.name(), counters.dropped[*reason as usize])));
+    let dropped = rheostat::DropReason::all();
+    metrics.extend(dropped.map(|reason| (reason.name(), counters.dropped[reason as usize])));
     let external = |packet: &&rheostat_io::Collected| {
         let bytes = &packet.bytes;
         Headers::parse_bytes(bytes, bytes.len(), link)

@@ -140,9 +140,8 @@ pub fn difference(one: &Outcome, many: &Outcome, link: LinkType) -> Option<Diffe
             ("flows created".to_owned(), sum.flows_created),
             ("flows ended".to_owned(), sum.flows_ended),
         ];
-        let dropped = DropReason::ALL
-            .iter()
-            .map(|reason| (format!("dropped {}", reason.name()), sum.dropped[*reason as usize]));
+        let dropped = DropReason::all()
+            .map(|reason| (format!("dropped {}", reason.name()), sum.dropped[reason as usize]));
         figures.extend(dropped);
         figures
     };

@@ -193,9 +193,8 @@ fn run_chain(
             }
         }
         let after = rig.dropped();
-        let dropped: Vec<DropReason> = DropReason::ALL
-            .iter()
-            .flat_map(|&reason| {
+        let dropped: Vec<DropReason> = DropReason::all()
+            .flat_map(|reason| {
                 let index = reason as usize;
                 std::iter::repeat_n(reason, (after[index] - before[index]) as usize)
             })

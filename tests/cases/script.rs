@@ -235,8 +235,8 @@ impl Script {
         let device = |word: &str| Port::parse(word).ok_or_else(|| format!("`{word}` is no device"));
         let expected = match words {
             ["drop", reason] => {
-                let reason = DropReason::ALL.iter().find(|known| known.name() == *reason);
-                Expected::Drop(*reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
+                let reason = DropReason::named(reason);
+                Expected::Drop(reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
             }
             ["nothing"] => return Ok(()),
             ["record", words @ ..] => Expected::Record(words.join(" ")),

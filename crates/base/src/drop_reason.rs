@@ -1,31 +1,47 @@
 //! Why a packet was dropped. Every drop has one of these reasons and is counted under it.
 
+mod own;
+
+pub use own::{DropReasonError, OwnDropReason};
+
 use crate::Counter;
 
 macro_rules! drop_reasons {
-    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
-        /// Why a packet was dropped.
+    (
+        $($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*
+        ; $($slot:ident)*
+    ) => {
+        /// Why a packet was dropped: a reason of rheostat's, or one that a function has added
+        /// ([`OwnDropReason`]).
+        ///
+        /// One byte whose range the compiler knows: counters are an array, indexed without a check.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum DropReason {
             $($(#[doc = $doc])* $variant,)*
+            $(#[doc(hidden)] $slot,)*
         }
 
-        impl DropReason {
-            /// Every reason, in the order of their numbers.
-            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
+        /// The reasons of rheostat, in the order of their numbers.
+        const SHIPPED: &[DropReason] = &[$(DropReason::$variant,)*];
 
+        /// The numbers that functions' own reasons get, in this order. They follow those of rheostat.
+        const SLOTS: &[DropReason] = &[$(DropReason::$slot,)*];
+
+        impl DropReason {
             /// The name under which the reason appears in summaries and metrics.
-            pub const fn name(self) -> &'static str {
+            pub fn name(self) -> &'static str {
                 match self {
                     $(DropReason::$variant => $name,)*
+                    $(DropReason::$slot)|* => own::of(self).map_or("unregistered", OwnDropReason::name),
                 }
             }
 
             /// What the reason means, for people: a sentence or two.
-            pub const fn meaning(self) -> &'static str {
+            pub fn meaning(self) -> &'static str {
                 match self {
                     $(DropReason::$variant => concat!($($doc),*).trim_ascii(),)*
+                    $(DropReason::$slot)|* => own::of(self).map_or("", OwnDropReason::meaning),
                 }
             }
         }
@@ -126,11 +142,31 @@ drop_reasons! {
     HandlerAbort = "handler_abort",
     /// A handler panicked on the packet.
     HandlerPanic = "handler_panic",
+    /// A function dropped the packet for a reason of its own that could not be registered: more than 64 are in use,
+    /// or two have one name.
+    Unregistered = "unregistered",
+
+    // The numbers of functions' own reasons.
+    ;
+    Own00 Own01 Own02 Own03 Own04 Own05 Own06 Own07 Own08 Own09 Own10 Own11 Own12 Own13 Own14 Own15
+    Own16 Own17 Own18 Own19 Own20 Own21 Own22 Own23 Own24 Own25 Own26 Own27 Own28 Own29 Own30 Own31
+    Own32 Own33 Own34 Own35 Own36 Own37 Own38 Own39 Own40 Own41 Own42 Own43 Own44 Own45 Own46 Own47
+    Own48 Own49 Own50 Own51 Own52 Own53 Own54 Own55 Own56 Own57 Own58 Own59 Own60 Own61 Own62 Own63
 }
 
 impl DropReason {
-    /// How many reasons there are.
-    pub const COUNT: usize = DropReason::ALL.len();
+    /// How many numbers reasons have: those of rheostat, and 64 for the ones that functions add.
+    pub const COUNT: usize = SHIPPED.len() + SLOTS.len();
+
+    /// Every reason in use: those of rheostat, then those that functions have registered, in this order.
+    pub fn all() -> impl Iterator<Item = DropReason> + Clone {
+        SHIPPED.iter().chain(&SLOTS[..own::count()]).copied()
+    }
+
+    /// The reason of this name, if one is in use.
+    pub fn named(name: &str) -> Option<DropReason> {
+        DropReason::all().find(|reason| reason.name() == name)
+    }
 }
 
 /// One counter per drop reason.
@@ -155,6 +191,11 @@ impl DropCounters {
         self.0[reason as usize].get()
     }
 
+    /// Packets dropped, indexed by reason.
+    pub fn sample(&self) -> [u64; DropReason::COUNT] {
+        std::array::from_fn(|number| self.0[number].get())
+    }
+
     /// Packets dropped for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().map(Counter::get).sum()
@@ -168,9 +209,9 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_numbers_dense() {
-        let names: HashSet<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
-        assert_eq!(names.len(), DropReason::COUNT);
-        for (number, reason) in DropReason::ALL.iter().enumerate() {
+        let names: HashSet<_> = SHIPPED.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), SHIPPED.len());
+        for (number, reason) in SHIPPED.iter().chain(SLOTS).enumerate() {
             assert_eq!(*reason as usize, number);
         }
     }

@@ -26,7 +26,7 @@ pub use cgroup::Cgroups;
 pub use clock::{Clock, ClockSource, Cycles, VirtualClock, WallClock};
 pub use core_set::CoreSet;
 pub use counter::Counter;
-pub use drop_reason::{DropCounters, DropReason};
+pub use drop_reason::{DropCounters, DropReason, DropReasonError, OwnDropReason};
 pub use histogram::Histogram;
 pub use id::{CoreId, DeviceId, LaneId, QueueId, ShardId, WorkerId};
 pub use placement::Placement;

@@ -146,14 +146,10 @@ impl CaptureRequest {
         };
         let reason = match &self.reason {
             None => None,
-            Some(name) => {
-                let known = DropReason::ALL.iter().find(|reason| reason.name() == name);
-                Some(*known.ok_or_else(|| {
-                    let names: Vec<_> =
-                        DropReason::ALL.iter().map(|reason| reason.name()).collect();
-                    format!("`{name}` is no reason to drop; the reasons are {}", names.join(", "))
-                })?)
-            }
+            Some(name) => Some(DropReason::named(name).ok_or_else(|| {
+                let names: Vec<_> = DropReason::all().map(DropReason::name).collect();
+                format!("`{name}` is no reason to drop; the reasons are {}", names.join(", "))
+            })?),
         };
         Ok(Wanted {
             device,
@@ -193,7 +189,7 @@ fn from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Er
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rheostat_base::LaneId;
+    use rheostat_base::{LaneId, OwnDropReason};
 
     fn copied() -> Copied {
         Copied {
@@ -233,6 +229,21 @@ mod tests {
         let dropped = CaptureRequest { dropped: true, ..CaptureRequest::default() };
         let wanted = dropped.wanted(&devices).unwrap();
         assert!(wanted.dropped && !wanted.before && !wanted.after);
+    }
+
+    #[test]
+    fn packets_can_be_chosen_by_the_reason_of_a_function() {
+        static TOO_MANY: OwnDropReason =
+            OwnDropReason::new("observe_capture.too_many", "The source sends too much.");
+        let reason = TOO_MANY.register().unwrap();
+        let named = || Some("observe_capture.too_many".to_owned());
+        let request = CaptureRequest { reason: named(), ..CaptureRequest::default() };
+        assert_eq!(request.wanted(&[]).unwrap().reason, Some(reason));
+        let copy = Copied { point: Point::Dropped(reason), ..copied() };
+        assert_eq!(PacketCopy::of(&copy, &["lan".to_owned(), "wan".to_owned()]).reason, named());
+        let unknown = CaptureRequest { reason: Some("too_many".into()), ..request };
+        let error = unknown.wanted(&[]).unwrap_err();
+        assert!(error.contains("observe_capture.too_many"), "{error}");
     }
 
     #[test]

@@ -287,8 +287,8 @@ impl fmt::Display for Summary {
         }
         for (reason, count) in &self.dropped {
             write!(f, "          dropped {count:>12} {reason}")?;
-            // Of an instance of another version, the reason may be unknown here.
-            match DropReason::ALL.iter().find(|known| known.name() == reason) {
+            // Of an instance of another program or version, the reason may be unknown here.
+            match DropReason::named(reason) {
                 Some(known) => writeln!(f, ": {}", known.meaning())?,
                 None => writeln!(f)?,
             }
@@ -369,6 +369,7 @@ impl fmt::Display for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rheostat_base::OwnDropReason;
     use rheostat_io::DeviceCounters;
     use rheostat_run::{Metrics, Sample};
 
@@ -413,6 +414,21 @@ mod tests {
             summary.sent + summary.consumed + summary.held + summary.dropped_total()
         );
         assert_eq!(summary.flows.live, 3);
+    }
+
+    #[test]
+    fn drops_for_the_reason_of_a_function_have_its_name_and_its_meaning() {
+        static TOO_MANY: OwnDropReason =
+            OwnDropReason::new("observe_summary.too_many", "The source sends too much.");
+        let mut report = report();
+        report.last.lanes[0].received += 4;
+        report.last.lanes[0].dropped[TOO_MANY.reason() as usize] = 4;
+        let summary = Summary::of(&report);
+        assert_eq!(summary.dropped["observe_summary.too_many"], 4);
+        assert_eq!(summary.dropped_total(), 9);
+        let line = "4 observe_summary.too_many: The source sends too much.";
+        assert!(summary.to_string().contains(line), "{summary}");
+        assert!(summary.to_json().contains("\"observe_summary.too_many\":4"));
     }
 
     #[test]

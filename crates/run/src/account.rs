@@ -27,11 +27,7 @@ macro_rules! lane_counters {
         impl LaneCounters {
             /// Reads every counter. Exact once the lane has stopped; a moment old while it runs.
             pub fn sample(&self) -> LaneSample {
-                let mut dropped = [0; DropReason::COUNT];
-                for reason in DropReason::ALL {
-                    dropped[*reason as usize] = self.dropped.get(*reason);
-                }
-                LaneSample { $($name: self.$name.get(),)* dropped }
+                LaneSample { $($name: self.$name.get(),)* dropped: self.dropped.sample() }
             }
         }
 
@@ -186,7 +182,7 @@ impl LaneSample {
 
     /// The counters that may only grow, to compare two samples of a running lane.
     pub fn monotone(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let drops = DropReason::ALL.iter().map(|r| (r.name(), self.dropped[*r as usize]));
+        let drops = DropReason::all().map(|r| (r.name(), self.dropped[r as usize]));
         self.named().filter(|(name, _)| !GAUGES.contains(name)).chain(drops)
     }
 }

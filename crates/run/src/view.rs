@@ -51,8 +51,7 @@ impl Sample {
             dropped[DropReason::Oversize as usize] += device.oversize;
             dropped[DropReason::Malformed as usize] += device.malformed;
         }
-        let counted =
-            DropReason::ALL.iter().map(move |reason| (*reason, dropped[*reason as usize]));
+        let counted = DropReason::all().map(move |reason| (reason, dropped[reason as usize]));
         counted.filter(|(_, count)| *count > 0)
     }
 }

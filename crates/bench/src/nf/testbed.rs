@@ -130,10 +130,9 @@ fn check(spec: &Spec, report: &RunReport) -> Result<(), BenchError> {
 
 /// Why packets were dropped, with how many each.
 fn reasons(sum: &LaneSample) -> String {
-    let count = |reason: &DropReason| sum.dropped[*reason as usize];
-    let reasons: Vec<_> = DropReason::ALL
-        .iter()
-        .filter(|reason| count(reason) > 0)
+    let count = |reason: DropReason| sum.dropped[reason as usize];
+    let reasons: Vec<_> = DropReason::all()
+        .filter(|reason| count(*reason) > 0)
         .map(|reason| format!("{} {}", reason.name(), count(reason)))
         .collect();
     if reasons.is_empty() { "none dropped".into() } else { reasons.join(", ") }

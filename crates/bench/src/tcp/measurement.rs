@@ -100,7 +100,7 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
     if dropped * 1_000 > sum.received {
         let reason = |reason: &DropReason| sum.dropped[*reason as usize] > 0;
         let reasons: Vec<_> =
-            DropReason::ALL.iter().filter(|r| reason(r)).map(|reason| reason.name()).collect();
+            DropReason::all().filter(|r| reason(r)).map(|reason| reason.name()).collect();
         let (received, reasons) = (sum.received, reasons.join(", "));
         return Err(BenchError::Dropped { chain: load.kind.name(), dropped, received, reasons });
     }
