@@ -2,6 +2,7 @@
 
 use rheostat_control::Registry;
 use rheostat_nf::registry::Registration;
+use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
 /// A program that runs functions and services.
 #[derive(Clone, Debug)]
@@ -20,6 +21,24 @@ impl App {
     #[must_use]
     pub fn functions(mut self, functions: &[Registration]) -> App {
         self.registry = self.registry.with_functions(functions);
+        self
+    }
+
+    /// Registers a policy that moves shards between lanes, which configurations, `--policy` and `rheo explain` can name from then
+    /// on. `make` is called with the settings that `[balance]` and `[slo]` have for all policies.
+    #[must_use]
+    pub fn policy<P, M>(self, name: &'static str, make: M) -> App
+    where
+        P: Policy + 'static,
+        M: Fn(&Settings) -> P + Send + Sync + 'static,
+    {
+        self.registered_policy(PolicyRegistration::new(name, make))
+    }
+
+    /// Registers a policy with its summary and its facts.
+    #[must_use]
+    pub fn registered_policy(mut self, policy: PolicyRegistration) -> App {
+        self.registry = self.registry.with_policy(policy);
         self
     }
 }

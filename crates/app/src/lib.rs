@@ -37,6 +37,7 @@ mod page_file;
 mod port_warning;
 mod preflight;
 mod profile;
+mod registered_help;
 mod request_scenario;
 mod run;
 mod serve;
@@ -48,7 +49,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub use app::App;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rheostat_bench::record::Build;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -159,7 +160,8 @@ fn main_of(app: &App) -> ExitCode {
     // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let command = match Cli::try_parse() {
+    let words = registered_help::with_names(Cli::command(), &app.registry).try_get_matches();
+    let command = match words.and_then(|words| Cli::from_arg_matches(&words)) {
         Ok(Cli { command }) => command,
         Err(error) => return out::usage(&error),
     };

@@ -124,8 +124,7 @@ pub(crate) struct OverrideArgs {
     /// Write what is sent to this capture; `-` writes pcapng to standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Move shards between lanes by this policy: rss (not at all), rsspp, local-search,
-    /// traffic-class, dyssect or auto (whichever fits the load).
+    /// Move shards between lanes by this policy:
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// What workers without packets do: busy (poll on), metronome (sleep between polls, for a target), interrupt

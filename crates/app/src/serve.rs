@@ -256,7 +256,7 @@ struct CommonArgs {
     /// How many lanes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Option<u16>,
-    /// Move shards, with their connections, between lanes by this policy: rss (not at all), rsspp or local-search.
+    /// Move shards, with their connections, between lanes by this policy:
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// What workers without packets do: interrupt (block until a packet comes), busy (poll on), metronome or step-sleep.

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use rheostat_nf::registry::{ConfiguredFunction, FunctionSettings};
 use rheostat_steer::ClassRules;
-use rheostat_steer::policy::{self, Objectives, Policy, Settings};
+use rheostat_steer::policy::{Objectives, Policy, Settings};
 use thiserror::Error;
 
 pub use balance::BalanceConfig;
@@ -161,7 +161,7 @@ impl Config {
         let mut config = Table::read_root(&document, &mut findings, |root, findings| {
             Config::read(root, registry, findings)
         });
-        overrides.apply(&mut config, &mut findings);
+        overrides.apply(&mut config, registry, &mut findings);
         check::across_tables(&config, file, machine, &mut findings);
         let refused = findings.refuses();
         let report = Report::new(name, text, findings.into_list());
@@ -206,8 +206,7 @@ impl Config {
 
     /// The policy of a run of so many lanes.
     pub fn policy(&self, lanes: usize) -> Box<dyn Policy> {
-        let policy = policy::with_settings(self.balance.policy, &self.settings(lanes));
-        policy.expect("the configuration takes known names only")
+        self.balance.policy.make(&self.settings(lanes))
     }
 
     /// Whether every device that reads a capture, or is an interface, was given one, which a
@@ -263,7 +262,9 @@ impl Config {
         };
         let state = root.section("state", findings, StateConfig::read);
         let steering = root.section("steering", findings, SteeringConfig::read);
-        let balance = root.section("balance", findings, BalanceConfig::read);
+        let balance = root.section("balance", findings, |table, findings| {
+            BalanceConfig::read(table, &registry.policies, findings)
+        });
         let classes = class::read(root, &devices, findings);
         let slo = root.section("slo", findings, slo::read);
         let polling = root.section("polling", findings, PollingConfig::read);
@@ -278,7 +279,10 @@ impl Config {
             serve,
             state: state.unwrap_or_default(),
             steering: steering.unwrap_or_default(),
-            balance: balance.unwrap_or_default(),
+            balance: balance.unwrap_or_else(|| BalanceConfig {
+                policies: registry.policies.clone(),
+                ..BalanceConfig::default()
+            }),
             classes,
             slo: slo.unwrap_or_default(),
             polling: polling.unwrap_or_default(),

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, unit};
-use rheostat_steer::{Orientation, Prefix, policy};
+use rheostat_steer::policy::{PolicyRegistration, UnknownPolicy};
+use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
 use crate::config::device::live::{LiveKind, is_interface_name};
@@ -15,6 +16,7 @@ use crate::config::device::{
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
 use crate::config::{Config, DeviceConfig, NetworkConfig, PollingConfig};
+use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::{enumerate, nearest, one_of};
@@ -191,7 +193,7 @@ fn rate(name: &str, text: &str) -> Result<u64, OverrideError> {
 impl Overrides {
     /// Puts the flags in place of the settings. A flag that does not fit the configuration is a
     /// mistake that names the flag.
-    pub(crate) fn apply(&self, config: &mut Config, findings: &mut Findings) {
+    pub(crate) fn apply(&self, config: &mut Config, registry: &Registry, findings: &mut Findings) {
         for device in &self.devices {
             device.apply(&mut config.devices, findings);
         }
@@ -206,13 +208,13 @@ impl Overrides {
         }
         if let Some(name) = &self.policy {
             findings.forget_place("balance.policy");
-            match policy::NAMES.into_iter().find(|known| known == name) {
-                Some(name) => config.balance.policy = name,
-                None => {
+            match PolicyRegistration::named(&registry.policies, name) {
+                Ok(policy) => config.balance.policy = policy,
+                Err(UnknownPolicy { known, .. }) => {
                     let message = format!("--policy `{name}` is no policy");
-                    let meant = nearest(name, policy::NAMES)
+                    let meant = nearest(name, known.iter().copied())
                         .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-                    let help = format!("{meant}write {}", one_of(policy::NAMES.into_iter()));
+                    let help = format!("{meant}write {}", one_of(known.iter().copied()));
                     findings.push(Finding::mistake("--policy", message).help(help));
                 }
             }

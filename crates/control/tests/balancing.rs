@@ -9,7 +9,9 @@ use rheostat_control::config::BalanceConfig;
 use rheostat_control::{Balance, Balancer};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{Lane, Migrator};
-use rheostat_steer::policy::{LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, by_name};
+use rheostat_steer::policy::{
+    self, LaneBounds, LaneCounts, Load, LoadSnapshot, Plan, Policy, PolicyRegistration, by_name,
+};
 use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::bounce;
 
@@ -199,7 +201,7 @@ fn lanes_are_parked_and_woken_to_fit_bounds_that_change() {
 fn no_lane_is_parked_below_what_the_target_allows() {
     for (target, lanes) in [(0.5, 4), (0.6, 3), (0.8, 2)] {
         let config = BalanceConfig {
-            policy: "rsspp",
+            policy: PolicyRegistration::named(&policy::ALL, "rsspp").unwrap(),
             target: Load::from_share(target).unwrap(),
             ..BalanceConfig::default()
         };

@@ -9,6 +9,7 @@ use rheostat_control::config::{DeviceConfig, DeviceKind, PollingConfig};
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
 use rheostat_steer::Orientation;
+use rheostat_steer::policy::{PolicyRegistration, Rsspp, Settings};
 
 use crate::registry;
 
@@ -236,11 +237,34 @@ fn a_policy_on_the_command_line_takes_the_place_of_the_files() {
     assert_eq!(file.balance.policy().name(), "rsspp");
     let flags = Overrides { policy: Some("local-search".into()), ..Overrides::default() };
     let (flagged, _) = policy(&flags).unwrap();
-    assert_eq!(flagged.balance.policy, "local-search");
+    assert_eq!(flagged.balance.policy.name, "local-search");
     assert_eq!(flagged.balance.interval, Some(Duration::from_millis(200)));
     let flags = Overrides { policy: Some("local search".into()), ..Overrides::default() };
     let refused = policy(&flags).unwrap_err().render(false);
     assert!(refused.contains("--policy") && refused.contains("did you mean"), "{refused}");
+}
+
+#[test]
+fn an_own_policy_is_taken_from_file_and_command_line_and_named_in_mistakes() {
+    let own = PolicyRegistration::new("own", |settings: &Settings| Rsspp {
+        scaling: settings.scaling,
+        ..Rsspp::default()
+    });
+    let registry = registry::all().with_policy(own);
+    let read = |text: &str, flag: Option<&str>| {
+        let flags = Overrides { policy: flag.map(str::to_owned), ..Overrides::default() };
+        Config::parse_with(&format!("{ONE}\n{text}"), "one.toml", &flags, &registry)
+            .map(|(config, _)| config.balance)
+    };
+    let by_file = read("[balance]\npolicy = \"own\"\n", None).unwrap();
+    assert_eq!((by_file.policy, by_file.is_static()), (own, false));
+    assert_eq!(read("", Some("own")).unwrap().policy, own);
+    // `rheo explain` finds it without `[balance]`.
+    assert!(read("", None).unwrap().policies.contains(&own));
+    for refused in [read("[balance]\npolicy = \"on\"\n", None), read("", Some("on"))] {
+        let text = refused.unwrap_err().render(false);
+        assert!(text.contains("did you mean `own`?") && text.contains("`auto`, `own`"), "{text}");
+    }
 }
 
 #[test]

@@ -14,8 +14,8 @@ use rheostat_observe::shared_queue_metrics::SharedQueueMetrics;
 use rheostat_observe::shared_shard_metrics::SharedShardMetrics;
 use rheostat_run::ClassLooks;
 use rheostat_steer::policy::{
-    HeavyFlow, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Offloads, Policy, Rss,
-    with_settings,
+    HeavyFlow, LaneCounts, LaneState, LoadEstimator, LoadSnapshot, Offloads, Policy,
+    PolicyRegistration,
 };
 
 use super::instance::Instance;
@@ -69,9 +69,11 @@ impl Instance {
 
     /// The policy of this name, that of the run, or one that moves something.
     fn policy_to_ask(&self, name: Option<&str>) -> Result<Box<dyn Policy>, String> {
-        let own = self.balance.policy;
-        let default = if own == Rss.name() { "rsspp" } else { own };
-        with_settings(name.unwrap_or(default), &self.settings).map_err(|error| error.to_string())
+        let policy = match name {
+            Some(name) => PolicyRegistration::named(&self.balance.policies, name),
+            None => Ok(self.balance.policy.or_moving()),
+        };
+        policy.map(|policy| policy.make(&self.settings)).map_err(|error| error.to_string())
     }
 
     /// Counts up to `most` packets, spread over the time.

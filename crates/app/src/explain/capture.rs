@@ -9,7 +9,7 @@ use rheostat_control::config::BalanceConfig;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{CaptureReader, OpenError, ReadError};
 use rheostat_observe::explain::{Breakdown, Explanation};
-use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, Policy, Rss, ShardLoad};
+use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, ShardLoad};
 
 use super::Error;
 use crate::app::App;
@@ -37,12 +37,10 @@ pub(super) fn explain(
         count(device, input, &mut breakdown, &mut span)?;
     }
     let snapshot = snapshot(&breakdown, lanes, load, span.length(), &config.balance);
-    let mut policy = match config.balance.policy {
-        // Nothing would be explained.
-        name if name == Rss.name() && overrides.policy.is_none() => {
-            config.balance.policy_named("rsspp").expect("a known name")
-        }
-        _ => config.policy(lanes),
+    let mut policy = match overrides.policy {
+        Some(_) => config.policy(lanes),
+        // A static policy would explain nothing.
+        None => config.balance.policy.or_moving().make(&config.settings(lanes)),
     };
     let plan = policy.plan(Time::ZERO, &snapshot);
     let explanation = Explanation::of(policy.name(), &snapshot, &plan, &breakdown);

@@ -193,7 +193,7 @@ mod tests {
         let config = read(flags).unwrap();
         assert_eq!(config.devices[0].addresses.len(), 2);
         assert_eq!(config.workers.lanes, Some(2));
-        assert_eq!(config.balance.policy, "rsspp");
+        assert_eq!(config.balance.policy.name, "rsspp");
         assert_eq!(config.polling.name(), "interrupt");
         assert_eq!(config.network.routes.len(), 1);
         let serve = config.serve.unwrap();

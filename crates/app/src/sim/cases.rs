@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::sim::cases::{Case, CaseBench, CaseTable, POLICIES, gaps};
+use rheostat_bench::sim::cases::{Case, CaseBench, CaseTable, gaps};
+use rheostat_steer::policy;
 
 use super::setup::{Setup, verdict};
 use crate::error::CommandError;
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8)]
     cores: u16,
     /// Policies to compare.
-    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',', default_values = POLICIES)]
+    #[arg(long = "policy", value_name = "NAME", value_delimiter = ',', default_values = policy::NAMES)]
     policies: Vec<String>,
     /// How long each run takes, without the two seconds before.
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]

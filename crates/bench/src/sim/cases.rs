@@ -23,9 +23,6 @@ use super::work::MeasuredWork;
 use crate::costs::Costs;
 use crate::rounding::to_ten_thousandths;
 
-/// Policies that are compared.
-pub const POLICIES: [&str; 6] =
-    ["rss", "rsspp", "local-search", "traffic-class", "dyssect", "auto"];
 /// All of a lane's time for a packet.
 const PACKET: Duration = Duration::from_micros(10);
 /// The load as a share of what all lanes can do.

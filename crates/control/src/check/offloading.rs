@@ -79,7 +79,7 @@ fn balance(config: &Config, findings: &mut Findings) {
             let message = "this policy decides how many lanes offload, and begins without any";
             let finding = Finding::mistake(KEY, message)
                 .at(findings.place(KEY), "no fewer than the first number")
-                .at(findings.place("balance.policy"), config.balance.policy)
+                .at(findings.place("balance.policy"), config.balance.policy.name)
                 .help(format!("write `offloading = \"0-{}\"`", offloading.most));
             findings.push(finding);
         }
@@ -88,7 +88,7 @@ fn balance(config: &Config, findings: &mut Findings) {
     let message = "this policy knows no offloading lanes: it would give them shards";
     let finding = Finding::mistake(KEY, message)
         .at(findings.place(KEY), "offloading lanes")
-        .at(findings.place("balance.policy"), config.balance.policy)
+        .at(findings.place("balance.policy"), config.balance.policy.name)
         .help("write `[balance] policy = \"dyssect\"` or \"auto\", which decide themselves, or \"rss\"");
     findings.push(finding);
 }

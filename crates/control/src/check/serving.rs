@@ -8,9 +8,6 @@ use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::one_of;
 
-/// The policies that move shards, and nothing else.
-const POLICIES: [&str; 3] = ["rss", "rsspp", "local-search"];
-
 /// Notes a service beside a chain, with another device than an interface with an address, and with what only chains have.
 pub(super) fn check(config: &Config, findings: &mut Findings) {
     let Some(serve) = &config.serve else { return };
@@ -207,16 +204,17 @@ fn workers(config: &Config, findings: &mut Findings) {
 
 fn policy(config: &Config, findings: &mut Findings) {
     let policy = config.balance.policy;
-    if POLICIES.contains(&policy) {
+    if policy.facts.serves {
         return;
     }
     // A flag has no place in the file.
     let place = findings.place("balance.policy");
     let key = if place.is_some() { "balance.policy" } else { "--policy" };
-    let message = format!("policy `{policy}` is for chains");
+    let message = format!("policy `{}` is for chains", policy.name);
     let finding =
         Finding::mistake(key, message).at(place, "").at(findings.place("serve"), "the service");
-    findings.push(finding.help(format!("write {}", one_of(POLICIES.into_iter()))));
+    let serving = config.balance.policies.iter().filter(|policy| policy.facts.serves);
+    findings.push(finding.help(format!("write {}", one_of(serving.map(|policy| policy.name)))));
 }
 
 /// What a scheduler under which lanes share connections does not go with.
@@ -231,9 +229,9 @@ fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
         let finding = Finding::mistake("serve.scheduler", message).at(place.clone(), "");
         findings.push(finding.help("write `scheduler = \"inline-dfcfs\"`, or remove it"));
     }
-    if POLICIES.contains(&policy) && !config.balance.is_static() {
+    if policy.facts.serves && !config.balance.is_static() {
         let message =
-            format!("policy `{policy}` moves shards, and `{name}` has all lanes share them");
+            format!("policy `{}` moves shards, and `{name}` has all lanes share them", policy.name);
         let moving = findings.place("balance.policy");
         let key = if moving.is_some() { "balance.policy" } else { "--policy" };
         let finding = Finding::mistake(key, message).at(moving, "").at(place, "the scheduler");

@@ -94,7 +94,7 @@ fn balance(config: &Config, findings: &mut Findings) {
     let message = "lanes that share queues share their load: no policy moves shards between them";
     let finding = Finding::mistake(KEY, message)
         .at(findings.place(KEY), "several lanes to each queue")
-        .at(findings.place("balance.policy"), config.balance.policy)
+        .at(findings.place("balance.policy"), config.balance.policy.name)
         .help("write `[balance] policy = \"rss\"`, or remove `queue_sharing`");
     findings.push(finding);
 }

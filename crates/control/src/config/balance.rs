@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_steer::policy::{self, LaneBounds, Load, Objectives, Policy, Rss, Scaling, Settings};
+use rheostat_steer::policy::{
+    self, LaneBounds, Load, Objectives, Policy, PolicyRegistration, Scaling, Settings,
+};
 
 use super::workers::MAX_LANES;
 use rheostat_settings::diagnostic::Finding;
@@ -16,8 +18,10 @@ use rheostat_settings::reader::convert::number::{duration, integer, number};
 /// Which policy moves shards between lanes, how often it plans, and how many lanes it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalanceConfig {
-    /// One of [`policy::NAMES`].
-    pub policy: &'static str,
+    /// The policy.
+    pub policy: PolicyRegistration,
+    /// The policies there are, the default first: a client of a run may ask each what it would do.
+    pub policies: Vec<PolicyRegistration>,
     /// The time between two plans; the policy's own pace without it.
     pub interval: Option<Duration>,
     /// No lane is parked while so many or fewer are active. From 1 to [`MAX_LANES`].
@@ -34,7 +38,8 @@ pub struct BalanceConfig {
 impl Default for BalanceConfig {
     fn default() -> BalanceConfig {
         BalanceConfig {
-            policy: "rss",
+            policy: policy::ALL[0],
+            policies: policy::ALL.to_vec(),
             interval: None,
             min_lanes: Scaling::default().keep,
             max_lanes: None,
@@ -46,7 +51,7 @@ impl Default for BalanceConfig {
 
 impl fmt::Display for BalanceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.policy)?;
+        f.write_str(self.policy.name)?;
         if let Some(interval) = self.interval {
             write!(f, " every {}", Span(interval))?;
         }
@@ -64,25 +69,17 @@ impl fmt::Display for BalanceConfig {
 impl BalanceConfig {
     /// Whether the policy never moves anything, whatever the load.
     pub fn is_static(&self) -> bool {
-        self.policy == Rss.name()
+        !self.policy.facts.moves
     }
 
     /// Whether the policy decides which flows leave for offloading lanes.
     pub fn plans_offloading(&self) -> bool {
-        ["dyssect", "auto"].contains(&self.policy)
+        self.policy.facts.plans_offloading
     }
 
     /// The policy, without objectives and offloading lanes.
     pub fn policy(&self) -> Box<dyn Policy> {
-        self.policy_named(self.policy).expect("the configuration takes known names only")
-    }
-
-    /// A policy with the target that is set, without objectives and offloading lanes.
-    ///
-    /// # Errors
-    /// [`policy::UnknownPolicy`], which lists the names there are.
-    pub fn policy_named(&self, name: &str) -> Result<Box<dyn Policy>, policy::UnknownPolicy> {
-        policy::with_settings(name, &self.settings(Objectives::NONE, 0))
+        self.policy.make(&self.settings(Objectives::NONE, 0))
     }
 
     /// What policies plan with, where so many lanes may offload, and packets may have these latencies.
@@ -101,8 +98,12 @@ impl BalanceConfig {
         LaneBounds { min: self.min_lanes.min(max), max }
     }
 
-    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> BalanceConfig {
-        let names = policy::NAMES.map(|name| (name, name));
+    pub(crate) fn read(
+        table: &mut Table<'_>,
+        policies: &[PolicyRegistration],
+        findings: &mut Findings,
+    ) -> BalanceConfig {
+        let names: Vec<_> = policies.iter().map(|policy| (policy.name, *policy)).collect();
         let span = Duration::from_millis(1)..=Duration::from_secs(60);
         let default = BalanceConfig::default();
         let policy = table.read("policy", findings, choice(&names)).unwrap_or(default.policy);
@@ -124,6 +125,7 @@ impl BalanceConfig {
         }
         BalanceConfig {
             policy,
+            policies: policies.to_vec(),
             interval,
             min_lanes: min.unwrap_or(default.min_lanes),
             max_lanes: max,

@@ -5,8 +5,15 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use super::{
-    Load, LoadSnapshot, Offloads, Plan, Policy, PredictionLog, Reason, Settings, UnknownPolicy,
-    with_settings,
+    Load, LoadSnapshot, Offloads, Plan, Policy, PolicyFacts, PolicyRegistration, PredictionLog,
+    Reason, Settings, dyssect, local_search, rss, rsspp, traffic_class,
+};
+
+pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "auto",
+    summary: "whichever fits the load",
+    facts: PolicyFacts { plans_offloading: true, serves: false, ..PolicyFacts::MOVES_SHARDS },
+    make: &|settings| Box::new(Auto::new(*settings)),
 };
 
 /// Why `auto` has picked a policy.
@@ -40,7 +47,7 @@ pub enum Cause {
 /// A policy that would have fitted better.
 #[derive(Clone, Copy, Debug)]
 struct Vote {
-    policy: &'static str,
+    policy: PolicyRegistration,
     /// Why it would have, the last time.
     cause: Cause,
     plans: u32,
@@ -79,14 +86,13 @@ impl Auto {
     const SLOW: Duration = Duration::from_millis(50);
 
     /// A choice among policies with these settings.
-    ///
-    /// # Errors
-    /// As [`with_settings`].
-    pub fn new(settings: Settings) -> Result<Auto, UnknownPolicy> {
-        let first = if settings.objectives.is_none() { "rsspp" } else { "dyssect" };
-        let cause = if settings.objectives.is_none() { Cause::Fine } else { Cause::Objectives };
-        let policy = with_settings(first, &settings)?;
-        Ok(Auto { settings, policy, cause, others: Vec::new(), changed: None })
+    pub fn new(settings: Settings) -> Auto {
+        let (first, cause) = match settings.objectives.is_none() {
+            true => (rsspp::REGISTRATION, Cause::Fine),
+            false => (dyssect::REGISTRATION, Cause::Objectives),
+        };
+        let policy = first.make(&settings);
+        Auto { settings, policy, cause, others: Vec::new(), changed: None }
     }
 
     /// The policy that it asks now.
@@ -95,32 +101,32 @@ impl Auto {
     }
 
     /// What fits the load.
-    fn best(&self, load: &LoadSnapshot) -> (&'static str, Cause) {
+    fn best(&self, load: &LoadSnapshot) -> (PolicyRegistration, Cause) {
         if load.bounds().max == 1 {
-            return ("rss", Cause::OneLane);
+            return (rss::REGISTRATION, Cause::OneLane);
         }
         if !self.settings.objectives.is_none() {
-            return ("dyssect", Cause::Objectives);
+            return (dyssect::REGISTRATION, Cause::Objectives);
         }
         let lanes = load.active().count();
         let heaviest = load.shards().iter().map(|shard| shard.load).max().unwrap_or_default();
         let target = self.settings.scaling.target;
         let leaves = load.may_leave().iter().any(|leaves| *leaves > Load::ZERO);
         if heaviest > target && leaves && self.settings.offloading > 0 {
-            return ("dyssect", Cause::HeavyShard { load: heaviest });
+            return (dyssect::REGISTRATION, Cause::HeavyShard { load: heaviest });
         }
         if let Some(took) = load.rewrite().filter(|took| *took >= Auto::SLOW) {
-            return ("traffic-class", Cause::Rewriting { took });
+            return (traffic_class::REGISTRATION, Cause::Rewriting { took });
         }
         if lanes >= Auto::MANY || heaviest.part(3, 1) > load.mean() {
-            return ("local-search", Cause::Coarse { lanes, heaviest });
+            return (local_search::REGISTRATION, Cause::Coarse { lanes, heaviest });
         }
-        ("rsspp", Cause::Fine)
+        (rsspp::REGISTRATION, Cause::Fine)
     }
 
     fn choose(&mut self, now: Time, load: &LoadSnapshot) {
         let (best, cause) = self.best(load);
-        if best == self.policy.name() {
+        if best.name == self.policy.name() {
             self.cause = cause;
             self.others.clear();
             return;
@@ -135,9 +141,9 @@ impl Auto {
         if plans >= Auto::CONFIRMED
             && held
             && let Some(Vote { policy, cause, .. }) = most
-            && let Ok(policy) = with_settings(policy, &self.settings)
         {
-            (self.policy, self.cause, self.changed) = (policy, cause, Some(now));
+            (self.policy, self.cause, self.changed) =
+                (policy.make(&self.settings), cause, Some(now));
             self.others.clear();
         }
     }
@@ -152,7 +158,7 @@ impl Policy for Auto {
         self.choose(now, load);
         let mut plan = self.policy.plan(now, load);
         // The others know of no offloading: flows come home first.
-        if self.policy.name() != "dyssect" && !load.offloads().is_none() {
+        if self.policy.name() != dyssect::REGISTRATION.name && !load.offloads().is_none() {
             plan.offloads = Some(Offloads::none(load.lanes().len(), load.shards().len()));
         }
         plan.why.push(Reason::Chosen { policy: self.policy.name(), cause: self.cause });
@@ -197,7 +203,7 @@ mod tests {
     }
 
     fn auto(offloading: usize) -> Auto {
-        Auto::new(Settings { offloading, ..Settings::default() }).unwrap()
+        Auto::new(Settings { offloading, ..Settings::default() })
     }
 
     #[test]
@@ -215,7 +221,7 @@ mod tests {
         assert_ne!(chosen(&mut auto(0), 0, 20, &heavy), "dyssect", "flows cannot leave");
         let micros = Duration::from_micros;
         let objectives = Objectives::waiting(micros(50), micros(500));
-        let mut strict = Auto::new(Settings { objectives, ..Settings::default() }).unwrap();
+        let mut strict = Auto::new(Settings { objectives, ..Settings::default() });
         assert_eq!(chosen(&mut strict, 0, 1, &even), "dyssect");
     }
 

@@ -48,6 +48,7 @@ pub use balance::{BalanceGoal, balance};
 pub use budget::Budget;
 pub use capacity::{LaneLimit, WaitModel, WaitStatistic};
 pub use constraint::{Constraint, Violation};
+pub(super) use controller::REGISTRATION;
 pub use controller::{Dyssect, Goal};
 pub use feasible::{Model, violations};
 pub use fewest_changes::fewest_changes;

@@ -9,9 +9,19 @@ use rheostat_base::Time;
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
 use super::descent::{Descent, Lane, gain};
-use super::{Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
+use super::{
+    Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, PolicyFacts, PolicyRegistration, Scaling,
+    SquaredLoad,
+};
 
 pub use returning::Returning;
+
+pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "local-search",
+    summary: "the most even loads",
+    facts: PolicyFacts::MOVES_SHARDS,
+    make: &|settings| Box::new(LocalSearch { scaling: settings.scaling, ..LocalSearch::default() }),
+};
 
 /// Local search: each step makes the move that lowers the squared imbalance most.
 ///

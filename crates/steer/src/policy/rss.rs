@@ -4,7 +4,14 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::{LoadSnapshot, Plan, Policy, Reason};
+use super::{LoadSnapshot, Plan, Policy, PolicyFacts, PolicyRegistration, Reason};
+
+pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "rss",
+    summary: "not at all",
+    facts: PolicyFacts { moves: false, ..PolicyFacts::MOVES_SHARDS },
+    make: &|_| Box::new(Rss),
+};
 
 /// The indirection table stays as it is (RSS++ 2). Flows keep their lanes, the load falls where the
 /// hash puts it, and lanes are neither added nor parked.

@@ -8,7 +8,16 @@ use rheostat_base::{LaneId, ShardId, Time};
 
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
-use super::{Load, LoadSnapshot, Pace, Plan, Policy, Scaling, SquaredLoad};
+use super::{
+    Load, LoadSnapshot, Pace, Plan, Policy, PolicyFacts, PolicyRegistration, Scaling, SquaredLoad,
+};
+
+pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "rsspp",
+    summary: "few moves",
+    facts: PolicyFacts::MOVES_SHARDS,
+    make: &|settings| Box::new(Rsspp { scaling: settings.scaling, ..Rsspp::default() }),
+};
 
 /// The policy of RSS++ (Barbette et al., CoNEXT 2019, sections 3.1 and 3.2).
 ///

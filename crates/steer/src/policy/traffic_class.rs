@@ -7,7 +7,16 @@ use rheostat_base::{LaneId, ShardId, Time};
 
 use super::balancing::parking;
 use super::scaling::within_bounds;
-use super::{Load, LoadSnapshot, Move, MoveReason, Plan, Policy, Reason};
+use super::{
+    Load, LoadSnapshot, Move, MoveReason, Plan, Policy, PolicyFacts, PolicyRegistration, Reason,
+};
+
+pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "traffic-class",
+    summary: "half of a lane",
+    facts: PolicyFacts { serves: false, ..PolicyFacts::MOVES_SHARDS },
+    make: &|_| Box::new(TrafficClass::default()),
+};
 
 /// Dispatching by traffic class as Metron does it (Katsikas et al., NSDI 2018), as far as RSS++
 /// describes it (sections 2 and 5.3), with shards for traffic classes.

@@ -19,7 +19,15 @@ use super::{Budget, Counts};
 use crate::policy::balancing::parking;
 use crate::policy::{
     Class, LaneState, Load, LoadSnapshot, LocalSearch, Objectives, Offloads, Plan, Policy,
-    Prediction, PredictionLog, Reason, Scaling, SquaredLoad, scaling,
+    PolicyFacts, PolicyRegistration, Prediction, PredictionLog, Reason, Scaling, Settings,
+    SquaredLoad, scaling,
+};
+
+pub(in crate::policy) const REGISTRATION: PolicyRegistration = PolicyRegistration {
+    name: "dyssect",
+    summary: "for latency objectives",
+    facts: PolicyFacts { plans_offloading: true, serves: false, ..PolicyFacts::MOVES_SHARDS },
+    make: &|settings| Box::new(Dyssect::with_settings(settings)),
 };
 
 /// What the short period is after, with the numbers of lanes that the long period has set.
@@ -143,6 +151,17 @@ impl Dyssect {
         let Scaling { target, reserve, keep } = scaling;
         let fallback = LocalSearch { scaling, ..LocalSearch::default() };
         Dyssect { highest: target, reserve, keep, fallback, ..Dyssect::default() }
+    }
+
+    /// The policy for these objectives, lanes and numbers of offloading lanes.
+    fn with_settings(settings: &Settings) -> Dyssect {
+        let Settings { scaling, objectives, offloading, min_working_per_offloading } = *settings;
+        let mut policy = Dyssect::with_scaling(scaling);
+        (policy.objectives, policy.offloading) = (objectives, offloading);
+        if min_working_per_offloading > 0 {
+            policy.min_working_per_offloading = min_working_per_offloading;
+        }
+        policy
     }
 
     /// Compares what was predicted with what came of it, and learns.

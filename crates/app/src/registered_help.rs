@@ -1,0 +1,65 @@
+//! `--help` lists the kinds that are registered: policies behind `--policy`.
+
+use clap::{Arg, Command};
+use rheostat_control::Registry;
+
+/// The command line with the names of registered kinds behind the help of the flags that take them.
+pub(crate) fn with_names(command: Command, registry: &Registry) -> Command {
+    with_names_of(command, registry, false)
+}
+
+fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Command {
+    let is_service = is_service || command.get_name() == "serve";
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "policy" => {
+            let fit = registry.policies.iter().filter(|policy| !is_service || policy.facts.serves);
+            list(arg, fit.map(|policy| (policy.name, policy.summary)))
+        }
+        _ => arg,
+    });
+    command.mut_subcommands(|inner| with_names_of(inner, registry, is_service))
+}
+
+/// `name (summary), name (summary)` behind the help that the flag has.
+fn list<'a>(arg: Arg, kinds: impl Iterator<Item = (&'a str, &'a str)>) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let words = kinds.map(|(name, summary)| match summary {
+        "" => name.to_owned(),
+        _ => format!("{name} ({summary})"),
+    });
+    arg.help(format!("{help} {}", words.collect::<Vec<_>>().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::{App, Cli};
+
+    /// The help of `flag` of the command that these words call.
+    fn help(registry: &Registry, words: &[&str], flag: &str) -> String {
+        let root = with_names(Cli::command(), registry);
+        let command = words.iter().fold(&root, |command, word| {
+            command.find_subcommand(word).unwrap_or_else(|| panic!("no command {word}"))
+        });
+        let arg = command.get_arguments().find(|arg| arg.get_id() == flag);
+        arg.and_then(|arg| arg.get_help()).expect("the flag has a help").to_string()
+    }
+
+    #[test]
+    fn every_registered_policy_is_in_the_help_of_runs_and_those_for_services_in_that_of_serve() {
+        let registry = App::new().registry;
+        let run = help(&registry, &["run"], "policy");
+        let serve = help(&registry, &["serve", "echo"], "policy");
+        for policy in &registry.policies {
+            let entry = format!("{} ({})", policy.name, policy.summary);
+            assert!(run.contains(&entry), "{entry} in {run}");
+            assert_eq!(serve.contains(&entry), policy.facts.serves, "{entry} in {serve}");
+        }
+        assert!(
+            run.starts_with("Move shards between lanes by this policy: rss (not at all), "),
+            "{run}"
+        );
+    }
+}
