@@ -3,6 +3,7 @@
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, evaluate_packet};
 pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
+pub use rheostat_run::poll::{Busy, Interrupt, Next, PollOutcome, PollPolicy, StepSleep};
 pub use rheostat_run::{
     AnyPoolClient, Batch, HandoffPacket, Lost, MemberFailure, Output, PacketClient, PacketInfo,
     PacketKind, PacketPoolClient, Pool, PoolClient, PoolConfig, PoolError, PoolQueueing,

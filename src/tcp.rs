@@ -17,7 +17,8 @@ use rheostat_io::{
 use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{Polling, RunReport, Runtime, RuntimeConfig, StartError};
+use rheostat_run::poll::Interrupt;
+use rheostat_run::{RunReport, Runtime, RuntimeConfig, StartError};
 use rheostat_serve::{TcpServer, steering_for_connecting};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
@@ -298,7 +299,7 @@ impl Server {
         let server = (self.program)(place)?.connecting(steering.clone(), hasher, self.outgoing)?;
         let shards = server.shards(SHARDS, hasher, FragmentConfig::default())?;
         let config = RuntimeConfig {
-            polling: Polling::Interrupt(SPIN),
+            polling: Interrupt::polling(SPIN),
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let service = |lane| server.service(lane);

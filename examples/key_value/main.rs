@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let hasher = FlowHasher::new(rng.random());
     let config = RuntimeConfig {
-        polling: Polling::Interrupt(Duration::from_micros(50)),
+        polling: Interrupt::polling(Duration::from_micros(50)),
         ..RuntimeConfig::new(LANES, pool, steering, hasher)
     };
     let shards = (0..SHARDS).map(|id| shard(ShardId(id as u16), hasher));

@@ -77,10 +77,10 @@ fn serve(polling: Polling, depth: usize) -> u64 {
 
 #[test]
 fn lanes_that_poll_and_a_deep_pool() {
-    assert_eq!(serve(Polling::Busy, 1_024), 0, "there is room for all");
+    assert_eq!(serve(Busy::polling(), 1_024), 0, "there is room for all");
 }
 
 #[test]
 fn lanes_that_sleep_and_a_narrow_pool() {
-    assert!(serve(Polling::Interrupt(Duration::ZERO), 2) > 0, "nothing was refused");
+    assert!(serve(Interrupt::polling(Duration::ZERO), 2) > 0, "nothing was refused");
 }

@@ -2,6 +2,7 @@
 
 use rheostat_control::Registry;
 use rheostat_nf::registry::Registration;
+use rheostat_run::poll::{PollPolicy, PollingRegistration};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
 /// A program that runs functions and services.
@@ -39,6 +40,24 @@ impl App {
     #[must_use]
     pub fn registered_policy(mut self, policy: PolicyRegistration) -> App {
         self.registry = self.registry.with_policy(policy);
+        self
+    }
+
+    /// Registers a polling policy, which `[polling]` and `--polling` can name from then on. `make` is called once per worker with
+    /// the number of its lanes.
+    #[must_use]
+    pub fn polling<P, M>(self, name: &'static str, make: M) -> App
+    where
+        P: PollPolicy + 'static,
+        M: Fn(usize) -> P + Send + Sync + 'static,
+    {
+        self.registered_polling(PollingRegistration::new(name, make))
+    }
+
+    /// Registers a polling policy with its summary and its keys of `[polling]`.
+    #[must_use]
+    pub fn registered_polling(mut self, polling: PollingRegistration) -> App {
+        self.registry = self.registry.with_polling(polling);
         self
     }
 }

@@ -8,7 +8,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::core_set::CoreError;
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
-use rheostat_control::config::PollingConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
 use rheostat_control::config::steering::HashKeyChoice;
@@ -21,6 +20,7 @@ use rheostat_ip::{Network, RunLimit};
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Family, Mempool, MempoolConfig};
+use rheostat_run::poll::Interrupt;
 use rheostat_run::{
     Classes, LoadReporting, Polling, Routes, Runtime, RuntimeConfig, StartError, TimeSource,
 };
@@ -303,12 +303,9 @@ pub(crate) fn lane_count(config: &Config) -> Result<usize, AssembleError> {
 /// polling for them would only take the time of a worker that has some.
 pub(crate) fn polling(config: &Config) -> Polling {
     let waits_for_lanes = |device: &DeviceConfig| matches!(&device.kind, DeviceKind::Pcap(pcap) if matches!(pcap.pace, Pace::Max));
-    match config.polling {
-        _ if config.devices.iter().all(waits_for_lanes) => Polling::Interrupt(Duration::ZERO),
-        PollingConfig::Busy => Polling::Busy,
-        PollingConfig::Interrupt { spin } => Polling::Interrupt(spin),
-        PollingConfig::StepSleep { max } => Polling::StepSleep(max),
-        PollingConfig::Metronome(settings) => Polling::Metronome(settings),
+    match config.devices.iter().all(waits_for_lanes) {
+        true => Interrupt::polling(Duration::ZERO),
+        false => config.polling.clone(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `--help` lists the kinds that are registered: policies behind `--policy`.
+//! `--help` lists the kinds that are registered: policies behind `--policy` and `--polling`.
 
 use clap::{Arg, Command};
 use rheostat_control::Registry;
@@ -14,6 +14,9 @@ fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Com
         "policy" => {
             let fit = registry.policies.iter().filter(|policy| !is_service || policy.facts.serves);
             list(arg, fit.map(|policy| (policy.name, policy.summary)))
+        }
+        "polling" => {
+            list(arg, registry.polling.iter().map(|polling| (polling.name, polling.summary)))
         }
         _ => arg,
     });
@@ -48,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_registered_policy_is_in_the_help_of_runs_and_those_for_services_in_that_of_serve() {
+    fn help_of_runs_lists_what_is_registered_and_that_of_serve_what_services_can_have() {
         let registry = App::new().registry;
         let run = help(&registry, &["run"], "policy");
         let serve = help(&registry, &["serve", "echo"], "policy");
@@ -56,6 +59,15 @@ mod tests {
             let entry = format!("{} ({})", policy.name, policy.summary);
             assert!(run.contains(&entry), "{entry} in {run}");
             assert_eq!(serve.contains(&entry), policy.facts.serves, "{entry} in {serve}");
+        }
+        for polling in &registry.polling {
+            for command in [&["run"][..], &["serve", "echo"]] {
+                let help = help(&registry, command, "polling");
+                assert!(
+                    help.contains(&format!("{} ({})", polling.name, polling.summary)),
+                    "{help}"
+                );
+            }
         }
         assert!(
             run.starts_with("Move shards between lanes by this policy: rss (not at all), "),

@@ -127,8 +127,7 @@ pub(crate) struct OverrideArgs {
     /// Move shards between lanes by this policy:
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// What workers without packets do: busy (poll on), metronome (sleep between polls, for a target), interrupt
-    /// (block until a packet comes) or step-sleep (sleep longer and longer, to compare with).
+    /// What workers without packets do:
     #[arg(long, value_name = "NAME")]
     pub(crate) polling: Option<String>,
     /// How many workers; more than cores share these in turn.

@@ -259,7 +259,7 @@ struct CommonArgs {
     /// Move shards, with their connections, between lanes by this policy:
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// What workers without packets do: interrupt (block until a packet comes), busy (poll on), metronome or step-sleep.
+    /// What workers without packets do:
     #[arg(long, value_name = "NAME", default_value = "interrupt")]
     polling: String,
     /// Connections at most; a SYN beyond is dropped.

@@ -24,6 +24,7 @@ use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_run::Polling;
 use rheostat_run::poll::metronome::{Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules};
+use rheostat_run::poll::{Busy, Interrupt, StepSleep};
 
 use self::competitor::Competitor;
 use self::slices::{LEAST, Seen};
@@ -153,9 +154,9 @@ impl PollingBench {
         let per_lane = capacity(&testbed, self.lanes)?;
         let drawn = testbed.draw(0.0, SHORT)?;
         let idle = |polling| testbed.run((polling, self.lanes), (&drawn, SHORT), None);
-        let busy = idle(Polling::Busy)?.sum;
+        let busy = idle(Busy::polling())?.sum;
         let empty_poll_us = busy.cpu * 1e6 / busy.idle_polls.max(1) as f64;
-        let asleep = idle(Polling::StepSleep(self.target))?.sum;
+        let asleep = idle(StepSleep::polling(self.target))?.sum;
         let period_us = asleep.seconds * 1e6 * self.lanes as f64 / asleep.wake_ups.max(1) as f64;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let costs = Costs {
@@ -176,14 +177,14 @@ impl PollingBench {
             true => ModeRules { idle_after: None, ..default.rules },
             false => default.rules,
         };
-        let metronome = |goal| Polling::Metronome(MetronomeSettings { goal, rules, ..default });
+        let metronome = |goal| MetronomeSettings { goal, rules, ..default }.polling();
         match contender.policy {
-            PolicyUnderTest::Busy => Polling::Busy,
+            PolicyUnderTest::Busy => Busy::polling(),
             PolicyUnderTest::Metronome => metronome(Goal::Vacation(self.target)),
             PolicyUnderTest::MetronomeLatency => metronome(p99_of(self.latency)),
             PolicyUnderTest::MetronomeEqual => metronome(equal),
-            PolicyUnderTest::Interrupt => Polling::Interrupt(SPIN),
-            PolicyUnderTest::StepSleep => Polling::StepSleep(self.target),
+            PolicyUnderTest::Interrupt => Interrupt::polling(SPIN),
+            PolicyUnderTest::StepSleep => StepSleep::polling(self.target),
         }
     }
 
@@ -275,7 +276,7 @@ impl Prepared<'_> {
         let workers = self.bench.workers_of(contender.policy);
         let polling = (self.bench.polling(contender, equal), workers);
         let Some(nice) = nice else {
-            let seen = self.quietest(|| self.testbed.run(polling, (drawn, span), None))?;
+            let seen = self.quietest(|| self.testbed.run(polling.clone(), (drawn, span), None))?;
             return Ok(self.row_of((contender, equal), load, &seen));
         };
         let mut competitor = Competitor::start(&self.testbed.cores(polling.1), nice)?;
@@ -283,7 +284,8 @@ impl Prepared<'_> {
         // Workers inherit it. Where the process may not, both are equal.
         let raised = (nice > 0).then(|| RaisedPriority::new(Priority::Nice(FAVOURED)).ok());
         let raised = raised.flatten();
-        let seen = patiently(|| self.testbed.run(polling, (drawn, span), Some(&mut competitor)))?;
+        let seen =
+            patiently(|| self.testbed.run(polling.clone(), (drawn, span), Some(&mut competitor)))?;
         let own = if raised.is_some() { FAVOURED } else { 0 };
         let rate = seen.sum.beside.map_or(0.0, competitor::Progress::rate);
         Ok(Row {
@@ -371,7 +373,7 @@ fn capacity(testbed: &Testbed, lanes: usize) -> Result<f64, BenchError> {
         let rate = rate * lanes as f64;
         let span = SHORT.within(PACKETS, rate);
         let drawn = testbed.draw(rate, span)?;
-        patiently(|| testbed.run((Polling::Busy, lanes), (&drawn, span), None))
+        patiently(|| testbed.run((Busy::polling(), lanes), (&drawn, span), None))
     };
     // Larger bursts cost less per packet, so the load is raised by what was seen.
     let mut estimate = 250e3;

@@ -16,7 +16,7 @@ use std::path::Path;
 use rheostat_io::scheduling::Priority;
 use rheostat_steer::Orientation;
 
-use crate::config::{Config, DeviceConfig, PollingConfig};
+use crate::config::{Config, DeviceConfig};
 use crate::machine::Machine;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -110,7 +110,7 @@ fn sides(devices: &[DeviceConfig], findings: &mut Findings) {
 /// Real-time threads that never sleep: the kernel stops them for a part of each second, so that other threads run.
 fn priority(config: &Config, findings: &mut Findings) {
     if !matches!(config.workers.priority, Some(Priority::Fifo(_)))
-        || config.polling != PollingConfig::Busy
+        || !config.polling.never_sleeps()
         || !findings.clean("polling")
     {
         return;

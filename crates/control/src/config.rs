@@ -7,7 +7,6 @@ mod describe;
 pub mod device;
 pub mod network;
 pub mod observe;
-pub mod polling;
 pub mod pool;
 pub mod run;
 pub mod serve;
@@ -19,6 +18,7 @@ pub mod workers;
 use std::path::Path;
 
 use rheostat_nf::registry::{ConfiguredFunction, FunctionSettings};
+use rheostat_run::poll::{Polling, PollingRegistration};
 use rheostat_steer::ClassRules;
 use rheostat_steer::policy::{Objectives, Policy, Settings};
 use thiserror::Error;
@@ -27,7 +27,6 @@ pub use balance::BalanceConfig;
 pub use device::{DeviceConfig, DeviceKind};
 pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
-pub use polling::PollingConfig;
 pub use pool::PoolConfig;
 pub use run::RunConfig;
 pub use serve::{HttpServiceConfig, ServeConfig, ServiceConfig};
@@ -73,7 +72,7 @@ pub struct Config {
     /// What latencies its packets may have.
     pub slo: Objectives,
     /// What a worker does when it has no packets.
-    pub polling: PollingConfig,
+    pub polling: Polling,
     /// What is reported while the run goes on.
     pub observe: ObserveConfig,
 }
@@ -267,7 +266,9 @@ impl Config {
         });
         let classes = class::read(root, &devices, findings);
         let slo = root.section("slo", findings, slo::read);
-        let polling = root.section("polling", findings, PollingConfig::read);
+        let polling = root.section("polling", findings, |table, findings| {
+            PollingRegistration::read(&registry.polling, table, findings)
+        });
         let observe = root.section("observe", findings, ObserveConfig::read);
         Config {
             run: run.unwrap_or_default(),

@@ -15,7 +15,7 @@ use crate::config::device::{
     DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
-use crate::config::{Config, DeviceConfig, NetworkConfig, PollingConfig};
+use crate::config::{Config, DeviceConfig, NetworkConfig};
 use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -221,16 +221,16 @@ impl Overrides {
         }
         if let Some(name) = &self.polling {
             findings.forget_place("polling.policy");
-            match PollingConfig::named(name) {
-                Some(polling) if polling.name() != config.polling.name() => {
-                    config.polling = polling;
-                }
-                Some(_) => {}
+            match registry.polling.iter().find(|policy| policy.name == name) {
+                // The same policy keeps the file's settings.
+                Some(policy) if policy.name == config.polling.name() => {}
+                Some(policy) => config.polling = policy.with_defaults(),
                 None => {
+                    let known = registry.polling.iter().map(|policy| policy.name);
                     let message = format!("--polling `{name}` is no polling policy");
-                    let meant = nearest(name, PollingConfig::names())
+                    let meant = nearest(name, known.clone())
                         .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-                    let help = format!("{meant}write {}", one_of(PollingConfig::names()));
+                    let help = format!("{meant}write {}", one_of(known));
                     findings.push(Finding::mistake("--polling", message).help(help));
                 }
             }

@@ -1,6 +1,7 @@
 //! What configurations can name.
 
 use rheostat_nf::registry::Registration;
+use rheostat_run::poll::{self, PollingRegistration};
 use rheostat_steer::policy::{self, PolicyRegistration};
 
 /// The kinds of things that a configuration can name. A name stands for the first of its kind that was registered.
@@ -10,12 +11,18 @@ pub struct Registry {
     pub functions: Vec<Registration>,
     /// The policies that move shards between lanes, the default first.
     pub policies: Vec<PolicyRegistration>,
+    /// What workers without packets may do, the default first.
+    pub polling: Vec<PollingRegistration>,
 }
 
 impl Registry {
-    /// The policies that come along, and no function.
+    /// The policies that come along, of balancing and of polling, and no function.
     pub fn new() -> Registry {
-        Registry { functions: Vec::new(), policies: policy::ALL.to_vec() }
+        Registry {
+            functions: Vec::new(),
+            policies: policy::ALL.to_vec(),
+            polling: poll::ALL.to_vec(),
+        }
     }
 
     /// Adds functions.
@@ -29,6 +36,13 @@ impl Registry {
     #[must_use]
     pub fn with_policy(mut self, policy: PolicyRegistration) -> Registry {
         self.policies.push(policy);
+        self
+    }
+
+    /// Adds a polling policy.
+    #[must_use]
+    pub fn with_polling(mut self, polling: PollingRegistration) -> Registry {
+        self.polling.push(polling);
         self
     }
 }

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use rheostat_base::DeviceId;
 use rheostat_control::config::device::Pace;
-use rheostat_control::config::{DeviceConfig, DeviceKind, PollingConfig};
+use rheostat_control::config::{DeviceConfig, DeviceKind};
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
+use rheostat_run::PollingRegistration;
+use rheostat_run::poll::metronome::MetronomeSettings;
+use rheostat_run::poll::{Busy, Interrupt};
 use rheostat_steer::Orientation;
 use rheostat_steer::policy::{PolicyRegistration, Rsspp, Settings};
 
@@ -276,17 +279,43 @@ fn a_polling_policy_on_the_command_line_takes_the_place_of_the_files() {
             .map(|(config, _)| config.polling)
     };
     let metronome = polling("metronome").unwrap();
-    assert_eq!(metronome, PollingConfig::named("metronome").unwrap());
+    assert_eq!(metronome, MetronomeSettings::default().polling());
     assert_eq!(polling("step-sleep").unwrap().name(), "step-sleep");
-    assert_eq!(polling("busy").unwrap(), PollingConfig::Busy);
+    assert_eq!(polling("busy").unwrap(), Busy::polling());
     // The same policy keeps the file's settings.
     let spin = Duration::from_micros(7);
-    assert_eq!(polling("interrupt").unwrap(), PollingConfig::Interrupt { spin });
+    assert_eq!(polling("interrupt").unwrap(), Interrupt::polling(spin));
     let refused = polling("metronom").unwrap_err().render(false);
     assert!(
         refused.contains("--polling") && refused.contains("did you mean `metronome`"),
         "{refused}"
     );
+}
+
+#[test]
+fn an_own_polling_policy_is_taken_from_file_and_command_line_with_its_keys_alone() {
+    let own = PollingRegistration::new("own", Busy::new);
+    let registry = registry::all().with_polling(own);
+    let read = |text: &str, flag: Option<&str>| {
+        let flags = Overrides { polling: flag.map(str::to_owned), ..Overrides::default() };
+        Config::parse_with(&format!("{ONE}\n{text}"), "one.toml", &flags, &registry)
+            .map(|(config, _)| config.polling.name())
+            .map_err(|report| report.render(false))
+    };
+    assert_eq!(read("[polling]\npolicy = \"own\"\n", None), Ok("own"));
+    assert_eq!(read("", Some("own")), Ok("own"));
+    let foreign = read("[polling]\npolicy = \"own\"\nspin = \"1us\"\n", None).unwrap_err();
+    assert!(
+        foreign.contains("`spin` has a meaning with `policy = \"interrupt\"` only"),
+        "{foreign}"
+    );
+    for refused in [read("[polling]\npolicy = \"on\"\n", None), read("", Some("on"))] {
+        let text = refused.unwrap_err();
+        assert!(
+            text.contains("did you mean `own`?") && text.contains("`step-sleep`, `own`"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

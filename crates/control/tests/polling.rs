@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rheostat_control::Config;
-use rheostat_control::config::PollingConfig;
 use rheostat_io::scheduling::Priority;
+use rheostat_run::poll::StepSleep;
 use rheostat_run::poll::metronome::{
     Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, Timeouts,
 };
@@ -26,10 +26,7 @@ fn polling_by_metronome_has_the_targets_and_options_of_the_file() {
     let us = Duration::from_micros;
     let metronome = |text: &str| {
         let config = polling(&format!("[polling]\npolicy = \"metronome\"\n{text}"));
-        match config.polling {
-            PollingConfig::Metronome(settings) => settings,
-            other => panic!("{other}"),
-        }
+        *config.polling.metronome().expect("metronome")
     };
     assert_eq!(metronome(""), MetronomeSettings::default());
     let vacation = metronome(
@@ -59,7 +56,7 @@ fn other_policies_have_their_own_times_and_are_told_in_words() {
     };
     assert_eq!(told("[polling]\npolicy = \"interrupt\""), "interrupt after 20us");
     let step = "[polling]\npolicy = \"step-sleep\"\nmax_sleep = \"500us\"\n";
-    assert_eq!(polling(step).polling, PollingConfig::StepSleep { max: Duration::from_micros(500) });
+    assert_eq!(polling(step).polling, StepSleep::polling(Duration::from_micros(500)));
     assert_eq!(told(step), "step-sleep up to 500us");
     let metronome = "[workers]\npriority = \"fifo:10\"\n[polling]\npolicy = \"metronome\"\n";
     assert_eq!(

@@ -42,7 +42,7 @@ pub use load::{LoadReporting, ShardLoads};
 pub use metrics::{Metrics, Ranking};
 pub use migrate::{Migrator, Move, MoveError};
 pub use offload::{FlowNumber, OffloadedFlows};
-pub use poll::{Next, PollOutcome, PollPolicy};
+pub use poll::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
 pub use polling::{LanePolling, PollingSample, Vacations, WorkerPolling};
 pub use pool::{
     AnyPoolClient, Lost, MemberFailure, PacketClient, PacketPoolClient, PacketTicket, Pool,
@@ -52,9 +52,7 @@ pub use pool::{
 pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_io::layer::shared_receive::Sharing;
 pub use rheostat_io::layer::trace::Step;
-pub use runtime::{
-    FLOWS_AWAY, MigrationTimes, Polling, RunReport, Runtime, RuntimeConfig, StartError,
-};
+pub use runtime::{FLOWS_AWAY, MigrationTimes, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::Service;
 pub use shard_set::{Entry, ShardSet};
 pub use stages::{BurstStage, StageSwitch, StageTimes};

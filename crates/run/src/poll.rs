@@ -3,15 +3,27 @@
 mod busy;
 mod interrupt;
 pub mod metronome;
+mod polling;
+mod registration;
 mod step_sleep;
 
 pub use busy::Busy;
 pub use interrupt::Interrupt;
+pub use polling::Polling;
+pub use registration::{PollingRegistration, ReadPolling};
 pub use step_sleep::StepSleep;
 
 use std::time::Duration;
 
 use rheostat_base::Time;
+
+/// The polling policies that come along, the default first.
+pub const ALL: [PollingRegistration; 4] = [
+    busy::REGISTRATION,
+    interrupt::REGISTRATION,
+    metronome::REGISTRATION,
+    step_sleep::REGISTRATION,
+];
 
 /// What came of polling a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,11 +8,10 @@ pub use build::{FLOWS_AWAY, build_lanes};
 pub use ending::{remains, run_dry};
 pub use start_error::StartError;
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::sync::try_lock::TryLock;
@@ -35,14 +34,13 @@ use crate::lane::{Lane, LaneTimes, TimeSource};
 use crate::load::LoadReporting;
 use crate::metrics::Metrics;
 use crate::migrate::{Migrator, Move, MoveError};
-use crate::poll::metronome::{Binding, MetronomeSettings, Mode};
-use crate::poll::{Busy, Interrupt, PollPolicy, StepSleep};
+use crate::poll::Polling;
 use crate::polling::PollingBoard;
 use crate::queue_map::QueueMap;
 use crate::service::Service;
 use crate::stages::{StageSwitch, StageTimes};
 use crate::view::{LaneMetrics, RunView, Sample};
-use crate::worker::{Shift, Start, Worker};
+use crate::worker::{Start, Worker};
 
 /// How lanes are laid over devices and threads.
 pub struct RuntimeConfig {
@@ -128,64 +126,6 @@ impl RuntimeConfig {
     /// How many lanes own shards together.
     pub(crate) fn claimants(&self) -> usize {
         if self.sharing.is_some() { self.lanes } else { self.claimants }
-    }
-}
-
-/// What a worker does that finds no packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Polling {
-    /// Polls on.
-    #[default]
-    Busy,
-    /// Blocks until a device has packets, once it has polled for so long without finding any.
-    Interrupt(Duration),
-    /// Sleeps between polls, for a CPU time in proportion to the load; any worker may run any lane, and all workers work
-    /// whether they are more or fewer than the lanes.
-    Metronome(MetronomeSettings),
-    /// Sleeps a microsecond longer after each round of few packets, up to this ([`StepSleep`]).
-    StepSleep(Duration),
-}
-
-impl Polling {
-    /// The policy's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Polling::Busy => "busy",
-            Polling::Interrupt(_) => "interrupt",
-            Polling::Metronome(_) => "metronome",
-            Polling::StepSleep(_) => "step-sleep",
-        }
-    }
-
-    /// The mode that lanes are in at the start.
-    fn mode(self) -> Mode {
-        match self {
-            Polling::Busy | Polling::StepSleep(_) => Mode::Busy,
-            Polling::Interrupt(_) => Mode::Interrupt,
-            Polling::Metronome(_) => Mode::Metronome,
-        }
-    }
-
-    /// What a worker does to which `bound` lanes are bound, where they are; nothing if there are none.
-    fn shift(self, bound: Vec<LaneId>) -> Option<Shift> {
-        let policy: Box<dyn PollPolicy> = match self {
-            Polling::Metronome(settings) => return Some(Shift::Shared(settings)),
-            _ if bound.is_empty() => return None,
-            Polling::Busy => Box::new(Busy::new(bound.len())),
-            Polling::Interrupt(spin) => Box::new(Interrupt::new(bound.len(), spin)),
-            Polling::StepSleep(most) => Box::new(StepSleep::new(bound.len(), most)),
-        };
-        Some(Shift::Bound(bound, policy))
-    }
-
-    /// The workers of a run by this policy, as others see them.
-    fn crew(self, workers: usize, lanes: usize) -> io::Result<Arc<Crew>> {
-        match self {
-            Polling::Busy | Polling::Interrupt(_) | Polling::StepSleep(_) => Crew::bound(workers),
-            Polling::Metronome(settings) => {
-                Crew::shared(workers, lanes, settings.binding == Binding::Random)
-            }
-        }
     }
 }
 

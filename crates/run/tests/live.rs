@@ -18,8 +18,9 @@ use rheostat_io::{
     Device, DeviceCounters, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig, XdpDevice,
 };
 use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::poll::Interrupt;
 use rheostat_run::{
-    Batch, LaneSample, Move, Output, Polling, RunReport, Runtime, RuntimeConfig, Service, ShardSet,
+    Batch, LaneSample, Move, Output, RunReport, Runtime, RuntimeConfig, Service, ShardSet,
 };
 use rheostat_steer::{HashKey, Orientation, Steering};
 
@@ -153,7 +154,7 @@ fn start(
     let steering = Arc::new(steering);
     let device = device(steering.clone(), &pool);
     let config = RuntimeConfig {
-        polling: Polling::Interrupt(Duration::from_micros(20)),
+        polling: Interrupt::polling(Duration::from_micros(20)),
         steering,
         handoff_capacity: 1_024,
         ..config(LANES.into(), SHARDS, pool)

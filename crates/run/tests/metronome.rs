@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, DeviceId, Time};
 use rheostat_io::{Arrival, Device, NullSink, Pacing, SimConfig, SimNic, Source};
+use rheostat_run::poll::StepSleep;
 use rheostat_run::poll::metronome::{Binding, Goal, MetronomeSettings, Mode, ModeRules, Timeouts};
 use rheostat_run::{LaneSample, Polling, Runtime, RuntimeConfig, Sample};
 use rheostat_testkit::datagrams::Datagrams;
@@ -42,7 +43,7 @@ fn start(
     source: impl Source + 'static,
     pacing: Pacing,
 ) -> Runtime {
-    start_polling(Polling::Metronome(settings), crew, source, pacing)
+    start_polling(settings.polling(), crew, source, pacing)
 }
 
 fn start_polling(
@@ -151,10 +152,8 @@ fn a_change_of_mode_loses_and_reorders_nothing() {
 #[test]
 fn workers_without_exact_sleeps_say_so_once_and_lose_nothing() {
     const COUNT: u64 = 2_000;
-    let policies = [
-        Polling::Metronome(MetronomeSettings::default()),
-        Polling::StepSleep(Duration::from_micros(20)),
-    ];
+    let policies =
+        [MetronomeSettings::default().polling(), StepSleep::polling(Duration::from_micros(20))];
     for polling in policies {
         let workers = 2;
         // The filter is the thread's, and that of workers which it starts.

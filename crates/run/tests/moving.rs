@@ -14,7 +14,7 @@ use rheostat_base::{Clock, DeviceId, LaneId, QueueId, ShardId, Time};
 use rheostat_io::{Device, DeviceMonitor, NullSink, Pacing, QueuePair, RxQueue, SimConfig, SimNic};
 use rheostat_packet::{Burst, PoolCache};
 use rheostat_run::poll::metronome::MetronomeSettings;
-use rheostat_run::{LaneSample, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig};
+use rheostat_run::{LaneSample, Move, QueueMap, RunReport, Runtime, RuntimeConfig};
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
@@ -158,7 +158,7 @@ fn shards_move_between_lanes_that_workers_share() {
     for workers in [1, 2, 3, 5] {
         let settings = MetronomeSettings::default();
         let change = |config| RuntimeConfig {
-            polling: Polling::Metronome(settings),
+            polling: settings.polling(),
             workers: vec![None; workers],
             ..config
         };
@@ -169,7 +169,7 @@ fn shards_move_between_lanes_that_workers_share() {
 
 #[test]
 fn shared_lanes_are_parked_and_come_back() {
-    let polling = Polling::Metronome(MetronomeSettings::default());
+    let polling = MetronomeSettings::default().polling();
     let (runtime, _) = start_as(|config| RuntimeConfig { polling, ..config });
     for _ in 0..20 {
         for lanes in [1, LANES as u16] {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
+use rheostat_run::poll::Interrupt;
 use rheostat_run::poll::metronome::{MetronomeSettings, ModeRules};
 use rheostat_run::{
     AnyPoolClient, Batch, HandoffPacket, Output, PacketClient, Polling, Pool, PoolConfig, Runtime,
@@ -209,13 +210,13 @@ fn one_by_one(polling: Polling, mut clients: impl Iterator<Item = PacketClient<(
 
 #[test]
 fn hand_offs_wake_their_owner() {
-    one_by_one(Polling::Interrupt(Duration::ZERO), std::iter::empty());
+    one_by_one(Interrupt::polling(Duration::ZERO), std::iter::empty());
 }
 
 /// Metronome whose lanes wait for an interrupt as soon as they are empty.
 fn idle_at_once() -> Polling {
     let rules = ModeRules { idle_after: Some(Duration::ZERO), ..ModeRules::default() };
-    Polling::Metronome(MetronomeSettings { rules, ..MetronomeSettings::default() })
+    MetronomeSettings { rules, ..MetronomeSettings::default() }.polling()
 }
 
 #[test]
@@ -239,6 +240,6 @@ fn replies_wake_a_worker_that_may_run_their_lane() {
 #[test]
 fn tasks_wake_members_of_a_pool_and_replies_wake_lanes() {
     let (pool, clients) = members();
-    one_by_one(Polling::Interrupt(Duration::ZERO), clients);
+    one_by_one(Interrupt::polling(Duration::ZERO), clients);
     assert_eq!(pool.stop().unwrap().tasks, 100);
 }

@@ -12,7 +12,8 @@ use rheostat_io::{
 };
 use rheostat_packet::{Burst, PoolCache};
 use rheostat_run::poll::metronome::MetronomeSettings;
-use rheostat_run::{LaneSample, Polling, Runtime, RuntimeConfig};
+use rheostat_run::poll::{Busy, Interrupt};
+use rheostat_run::{LaneSample, Runtime, RuntimeConfig};
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
@@ -105,13 +106,14 @@ impl Device for SlowToStart {
 #[test]
 fn nothing_is_lost_before_the_last_lane_is_polled() {
     let policies = [
-        Polling::Busy,
-        Polling::Interrupt(Duration::ZERO),
-        Polling::Metronome(MetronomeSettings::default()),
+        Busy::polling(),
+        Interrupt::polling(Duration::ZERO),
+        MetronomeSettings::default().polling(),
     ];
     for polling in policies {
         let pool = pool(4_096);
-        let config = RuntimeConfig { polling, ..config(LANES, SHARDS, pool.clone()) };
+        let config =
+            RuntimeConfig { polling: polling.clone(), ..config(LANES, SHARDS, pool.clone()) };
         let mut nic = SimConfig::new("nic", LANES as u16, config.steering.clone());
         (nic.pacing, nic.descriptors) = (Pacing::OpenLoop { origin: None }, DESCRIPTORS);
         let source = Box::new(Paced(Datagrams::new(FLOWS, PACKETS), 0));

@@ -8,7 +8,7 @@ use rheostat_base::placement::{PlacementError, Siblings};
 use rheostat_base::{CoreId, CoreSet, Topology};
 use rheostat_control::Config;
 use rheostat_control::config::workers::CoreList;
-use rheostat_control::config::{DeviceKind, PollingConfig, ServeConfig};
+use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
 use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};
@@ -140,9 +140,9 @@ fn place_dispatcher(
             Queueing::Ws => PoolQueueing::Stealing { burst: BURST },
         },
         depth: DEPTH,
-        idle: match config.polling {
-            PollingConfig::Busy => IdlePolicy::POLLING,
-            _ => IdlePolicy::SLEEPING,
+        idle: match config.polling.never_sleeps() {
+            true => IdlePolicy::POLLING,
+            false => IdlePolicy::SLEEPING,
         },
     })
 }

@@ -13,6 +13,7 @@ use rheostat_functions::shipped;
 use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig, SimNic};
 use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_run::poll::{Busy, StepSleep};
 use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, Service};
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Limited, RateStep, Stepped};
@@ -192,9 +193,9 @@ impl Default for Measurement {
 
 fn polling(policy: &Policy) -> Polling {
     match policy {
-        Policy::Busy => Polling::Busy,
-        Policy::Metronome(settings) => Polling::Metronome(*settings),
-        Policy::StepSleep(most) => Polling::StepSleep(*most),
+        Policy::Busy => Busy::polling(),
+        Policy::Metronome(settings) => settings.polling(),
+        Policy::StepSleep(most) => StepSleep::polling(*most),
     }
 }
 

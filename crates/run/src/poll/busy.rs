@@ -2,7 +2,14 @@
 
 use rheostat_base::Time;
 
-use super::{Next, PollOutcome, PollPolicy};
+use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
+
+pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
+    name: "busy",
+    summary: "poll on",
+    keys: &[],
+    read: &|_, _| Busy::polling(),
+};
 
 /// Polls lanes 0 to `lanes − 1` in turn, for ever.
 #[derive(Clone, Debug)]
@@ -16,6 +23,11 @@ impl Busy {
     pub fn new(lanes: usize) -> Busy {
         assert!(lanes > 0, "a worker has at least one lane");
         Busy { lanes, current: 0 }
+    }
+
+    /// Workers that never sleep.
+    pub fn polling() -> Polling {
+        Polling::new(REGISTRATION.name, Busy::new).without_sleep()
     }
 }
 

@@ -4,7 +4,23 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::{Next, PollOutcome, PollPolicy};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::duration;
+
+use super::metronome::Mode;
+use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
+
+pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
+    name: "interrupt",
+    summary: "block until a packet comes",
+    keys: &["spin"],
+    read: &read,
+};
+
+/// A few times what it takes to wake a worker.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// After so many idle times in a row that outlasted the spin, most are not spun through.
 const VAIN: u32 = 4;
@@ -47,11 +63,23 @@ impl Interrupt {
         }
     }
 
+    /// Workers that block once they have polled for `spin` without finding a packet.
+    pub fn polling(spin: Duration) -> Polling {
+        Polling::new(REGISTRATION.name, move |lanes| Interrupt::new(lanes, spin))
+            .described(format!("interrupt after {}", Span(spin)))
+            .in_mode(Mode::Interrupt)
+    }
+
     /// How long to poll on now.
     fn patience(&self) -> Duration {
         let is_trial = self.vain < VAIN || self.vain == VAIN + TRIAL - 1;
         if is_trial { self.spin } else { Duration::ZERO }
     }
+}
+
+fn read(table: &mut Table<'_>, findings: &mut Findings) -> Polling {
+    let span = Duration::ZERO..=Duration::from_millis(100);
+    Interrupt::polling(table.read("spin", findings, duration(span)).unwrap_or(SPIN))
 }
 
 impl PollPolicy for Interrupt {

@@ -58,6 +58,7 @@ pub mod law;
 pub mod mode;
 mod occupancy;
 mod random;
+mod settings;
 pub mod timeouts;
 mod vacations;
 
@@ -65,6 +66,7 @@ pub use lane_policy::{Goal, LanePolicy, Visit};
 pub use latency::{LaneService, LatencyGoal, LatencyOf};
 pub use law::VacationLaw;
 pub use mode::{Mode, ModeMachine, ModeRules};
+pub(super) use settings::REGISTRATION;
 pub use timeouts::{Division, Timeouts, short_timeout};
 pub use vacations::VacationHistogram;
 

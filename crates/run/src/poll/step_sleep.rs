@@ -4,7 +4,22 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::{Next, PollOutcome, PollPolicy};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::Span;
+use rheostat_settings::reader::Table;
+use rheostat_settings::reader::convert::number::duration;
+
+use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
+
+pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
+    name: "step-sleep",
+    summary: "sleep longer and longer, to compare with",
+    keys: &["max_sleep"],
+    read: &read,
+};
+
+/// The longest sleep, as users of this rule set it.
+const MAX_SLEEP: Duration = Duration::from_micros(100);
 
 /// Packets of a poll from which on a lane counts as loaded.
 const FEW: usize = 16;
@@ -33,6 +48,17 @@ impl StepSleep {
         assert!(lanes > 0, "a worker has at least one lane");
         StepSleep { lanes, current: 0, most, sleep: Duration::ZERO, loaded: false, slept: true }
     }
+
+    /// Workers that sleep a microsecond longer after each round of few packets, up to `most`.
+    pub fn polling(most: Duration) -> Polling {
+        Polling::new(REGISTRATION.name, move |lanes| StepSleep::new(lanes, most))
+            .described(format!("step-sleep up to {}", Span(most)))
+    }
+}
+
+fn read(table: &mut Table<'_>, findings: &mut Findings) -> Polling {
+    let span = Duration::from_micros(1)..=Duration::from_millis(10);
+    StepSleep::polling(table.read("max_sleep", findings, duration(span)).unwrap_or(MAX_SLEEP))
 }
 
 impl PollPolicy for StepSleep {
