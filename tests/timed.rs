@@ -98,7 +98,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn tests_that_depend_on_the_machine_are_tagged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["crates", "src", "tests", "testkit"] {
+    for folder in ["crates", "lab", "src", "tests", "testkit"] {
         sources(&root.join(folder), &mut files);
     }
     files.retain(|path| !path.ends_with("tests/timed.rs"));

@@ -16,12 +16,16 @@ fn git(args: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Files and folders of which the binary is built, as seen from this crate.
+/// Files and folders of which the binary is built, as seen from this crate: those of the root, of `crates`, and of this crate where it
+/// stands elsewhere.
 fn inputs() -> Vec<PathBuf> {
-    let root = Path::new("../..");
+    let root =
+        ["..", "../.."].into_iter().map(Path::new).find(|root| root.join("Cargo.lock").exists());
+    let root = root.unwrap_or(Path::new("."));
     let crates = root.join("crates").read_dir().into_iter().flatten().flatten();
     let mut crates: Vec<PathBuf> = crates.map(|entry| entry.path()).collect();
     crates.sort();
+    crates.extend((root == Path::new("..")).then(|| PathBuf::from(".")));
     let of_root = OF_ROOT.iter().map(|name| root.join(name));
     let of_crates = crates.iter().flat_map(|folder| OF_CRATE.map(|name| folder.join(name)));
     of_root.chain(of_crates).filter(|path| path.exists()).collect()

@@ -1,7 +1,8 @@
 //! Fixtures that tests of several crates share. Nothing but tests depends on this crate.
 //!
 //! Features keep a crate's tests from building the layers above it: without any, namespaces, frames and captures; with
-//! `runtime`, lanes with small services; with `world`, whole runs of the firewall in virtual time.
+//! `runtime`, lanes with small services; with `world`, whole runs of the firewall in virtual time; with
+//! `help`, checks of the examples that commands give.
 
 pub mod captures;
 #[cfg(feature = "runtime")]
@@ -10,6 +11,8 @@ pub mod datagrams;
 pub mod flow_order;
 #[cfg(feature = "world")]
 pub mod flows;
+#[cfg(feature = "help")]
+pub mod help;
 #[cfg(feature = "runtime")]
 pub mod intercepted;
 pub mod namespace;

@@ -1,46 +1,28 @@
-//! `rheo bench`: measures, and compares measurements.
+//! `rheo bench`: what a chain costs, and comparisons. The other benchmarks are in the laboratory.
 
-mod advice;
+mod ab;
 mod chain;
-mod costs;
-mod idle;
-mod live;
 mod nf;
-mod offload;
-mod polling;
-mod pump;
-mod report;
+mod options;
 mod rows;
-mod sampling;
-mod scenario;
-mod sched;
-mod shared;
-mod sharing;
-mod solver;
-mod tcp;
-mod throughput;
-mod timers;
-mod txn;
-mod vacation;
 
-use std::io::{self, IsTerminal};
-use std::num::NonZeroU32;
+use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Subcommand;
-use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_bench::ab::Comparison;
-use rheostat_bench::machine::Machine;
-use rheostat_bench::migrate::{DESCRIPTORS, MigrateBench};
 
-pub(crate) use self::sched::NOTE as PUMPED_NOTE;
+pub use chain::chain;
+pub use options::{SEED, flows, given, lanes, moves};
+pub use rows::Rows;
+
 use crate::error::CommandError;
-
-/// What everything random in a benchmark is drawn from, so that two runs see the same packets.
-const SEED: u64 = 1;
+use crate::laboratory;
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "All other benchmarks, such as `rheo bench balance`, are commands of rheo-lab, which is run if it stands
+beside this program or in PATH: `rheo-lab bench --help`."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     scenario: Scenario,
@@ -50,209 +32,20 @@ pub(crate) struct Args {
 enum Scenario {
     /// Measure what chains of network functions cost per packet, packets from memory.
     Nf(nf::Args),
-    /// Compare policies on real lanes near full load: latency, drops, imbalance.
-    Balance(scenario::Args),
-    /// Run another scenario: of packets on real lanes, of requests on the rig that it names.
-    Run(scenario::Named),
-    /// Find the highest rate without loss, or with little (RFC 2544).
-    Throughput(throughput::Args),
-    /// Measure what forwarding costs on real interfaces, the whole machine counted.
-    Live(live::Args),
-    /// Measure what a simulation has to know of this machine.
-    Costs(costs::Args),
-    /// Measure what it costs to share flow state between lanes, and to spray packets.
-    Sharing(sharing::Args),
-    /// Measure one receive queue that several workers empty, beside a queue for each and locked ones.
-    Shared(shared::Args),
-    /// Measure what transactions on shared objects cost, beside locks.
-    Txn(txn::Args),
-    /// Measure what it brings to follow the profiler's recipes.
-    Advice(advice::Args),
-    /// Measure what it costs to note why transactions were aborted.
-    Profile(sampling::Args),
-    /// Measure what a lane that is away for a while loses on the simulated NIC.
-    Pump(pump::Args),
-    /// Measure what polling policies cost, lose and delay, from no load to the full one.
-    Polling(polling::Args),
-    /// Compute on some cores, for `polling --beside`.
-    #[command(hide = true)]
-    Competitor(polling::CompetitorArgs),
-    /// Measure what balancing costs while there is nothing to balance.
-    Idle(idle::Args),
-    /// Compare Metronome's models with what threads do, and simulate what needs more cores.
-    Vacation(vacation::Args),
-    /// Measure what Dyssect's optimisation models take, and how good their answers are.
-    Solver(solver::Args),
-    /// Count what becomes of packets while flows leave their lanes and come home, and measure what that costs.
-    Offload(offload::Args),
-    /// Measure what deadlines of connections cost: to arm, to move, to expire.
-    Timers(timers::Args),
-    /// Measure what a request costs that a service over TCP answers, clients in the process.
-    Tcp(tcp::Args),
-    /// Measure schedulers of a service over TCP: capacity, and latency in an open loop, clients in the process.
-    Sched(sched::Args),
     /// Run two benchmark commands in turn and print their ratios.
-    Ab(AbArgs),
-    /// Write a page about results, or compare two of them.
-    Report(report::Args),
-    /// Move shards between lanes under load, and look for packets lost, doubled or out of order.
-    Migrate(MigrateArgs),
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  rheo bench migrate
-  rheo bench migrate --migrations 2M --rate 1M --lanes 8 --json
-
-The firewall runs on the synthetic mix from a simulated NIC. Lost and doubled packets are found in what
-leaves, not from the lanes' counters. `lost` are those that no counter explains; packets that full queues and rings
-dropped, because more arrived than the lanes can process, are counted by reason in `dropped`. The exit status is 1 when a packet was
-lost, doubled, overtaken or late, and 2 when an invariant broke or the run could not be made.")]
-struct MigrateArgs {
-    /// How many shards to move.
-    #[arg(long, default_value = "200k", value_name = "N", value_parser = moves)]
-    migrations: u64,
-    /// Between how many lanes.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
-    lanes: u16,
-    /// Packets that arrive per second.
-    #[arg(long, default_value = "500k", value_name = "N", value_parser = moves)]
-    rate: u64,
-    /// Decides about the packets, and which shards move where.
-    #[arg(long, default_value_t = SEED)]
-    seed: u64,
-    /// Give up after this long.
-    #[arg(long, default_value = "55s", value_parser = parse_duration)]
-    limit: Duration,
-    /// Take every N-th packet away where it leaves, to see that it is noticed.
-    #[arg(long, hide = true, value_name = "N")]
-    sabotage: Option<NonZeroU32>,
-    /// Print one line of JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  rheo bench ab --a './rheo-before bench nf --flows 1M --lanes 1 --json' \\
-                --b './rheo-after  bench nf --flows 1M --lanes 1 --json'
-  rheo bench ab --rounds 9 --a 'rheo bench nf --lanes 1 --json' \\
-    --b 'rheo bench nf --lanes 2 --json'")]
-struct AbArgs {
-    /// The first command line; it must print rows as JSON.
-    #[arg(long, value_name = "COMMAND")]
-    a: String,
-    /// The second command line.
-    #[arg(long, value_name = "COMMAND")]
-    b: String,
-    /// How often each is run.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    rounds: u16,
-    /// Print ratios as lines of JSON.
-    #[arg(long)]
-    json: bool,
+    Ab(ab::Args),
+    /// A benchmark of the laboratory.
+    #[command(external_subcommand)]
+    Laboratory(
+        #[expect(dead_code, reason = "the arguments of the process are passed on")] Vec<OsString>,
+    ),
 }
 
 /// Measures or compares.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    match &args.scenario {
-        Scenario::Nf(args) => nf::run(args),
-        Scenario::Balance(args) => scenario::run("balance", args),
-        Scenario::Run(named) => scenario::run(&named.scenario, &named.args),
-        Scenario::Throughput(args) => throughput::run(args),
-        Scenario::Live(args) => live::run(args),
-        Scenario::Costs(args) => costs::run(args),
-        Scenario::Sharing(args) => sharing::run(args),
-        Scenario::Shared(args) => shared::run(args),
-        Scenario::Txn(args) => txn::run(args),
-        Scenario::Advice(args) => advice::run(args),
-        Scenario::Profile(args) => sampling::run(args),
-        Scenario::Pump(args) => pump::run(args),
-        Scenario::Polling(args) => polling::run(args),
-        Scenario::Competitor(args) => polling::compete_with_lanes(args),
-        Scenario::Idle(args) => idle::run(args),
-        Scenario::Vacation(args) => vacation::run(args),
-        Scenario::Solver(args) => solver::run(args),
-        Scenario::Offload(args) => offload::run(args),
-        Scenario::Timers(args) => timers::run(args),
-        Scenario::Tcp(args) => tcp::run(args),
-        Scenario::Sched(args) => sched::run(args),
-        Scenario::Ab(args) => ab(args),
-        Scenario::Report(args) => report::run(args),
-        Scenario::Migrate(args) => migrate(args),
-    }
-}
-
-/// The numbers of lanes: one and two as far as there are cores, unless the options select others.
-fn lanes(asked: &[u16]) -> Vec<usize> {
-    let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
-    match asked {
-        [] => [1, 2].into_iter().filter(|&lanes| lanes <= cores).collect(),
-        lanes => lanes.iter().map(|&lanes| lanes.into()).collect(),
-    }
-}
-
-fn given<T: Copy>(given: Vec<T>, default: &[T], most: usize) -> Vec<T> {
-    if given.is_empty() { default.iter().copied().take(most).collect() } else { given }
-}
-
-fn ab(args: &AbArgs) -> Result<ExitCode, CommandError> {
-    let comparison =
-        Comparison { a: args.a.clone(), b: args.b.clone(), rounds: args.rounds.into() };
-    let ratios = comparison.run(|round, command| {
-        if io::stderr().is_terminal() {
-            err!("round {} of {}: {command}", round + 1, args.rounds);
-        }
-    })?;
-    if !args.json {
-        out!("{}", Machine::this());
-        out!("A: {}\nB: {}\n{} rounds, medians:", args.a, args.b, args.rounds);
-    }
-    for ratio in ratios {
-        if args.json {
-            out!("{}", serde_json::to_string(&ratio).expect("a ratio is plain data"));
-        } else {
-            out!("{ratio}");
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn migrate(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
-    let &MigrateArgs { migrations, lanes, rate, seed, limit, sabotage, json } = args;
-    let bench = MigrateBench {
-        migrations,
-        lanes,
-        packets_per_second: rate,
-        seed,
-        descriptors: DESCRIPTORS,
-        limit,
-        sabotage,
-    };
-    let row = bench.run()?;
-    if json {
-        out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
-    } else {
-        out!("{}\n{row}", Machine::this());
-    }
-    Ok(if row.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Calls of the allocator by this process so far.
-pub(crate) fn allocations() -> u64 {
-    let stats = crate::ALLOCATOR.stats();
-    (stats.allocations + stats.reallocations) as u64
-}
-
-fn moves(text: &str) -> Result<u64, String> {
-    let count = parse_count(text).map_err(|error| error.to_string())?;
-    if count == 0 { Err("at least 1".into()) } else { Ok(count) }
-}
-
-fn flows(text: &str) -> Result<u32, String> {
-    let count = parse_count(text).map_err(|error| error.to_string())?;
-    u32::try_from(count)
-        .ok()
-        .filter(|count| (1_000..=100_000_000).contains(count))
-        .ok_or_else(|| "between 1k and 100M flows".into())
+    Ok(match &args.scenario {
+        Scenario::Nf(args) => nf::run(args)?,
+        Scenario::Ab(args) => ab::run(args)?,
+        Scenario::Laboratory(_) => laboratory::run()?,
+    })
 }

@@ -25,7 +25,7 @@ const ENDED_AT_ONCE: i32 = 130;
 ///
 /// # Errors
 /// When signals cannot be watched.
-pub(crate) fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
+pub fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(URGENT.into_iter().chain(hangup()))?;
     thread::Builder::new().name("rheo-signals".into()).spawn(move || {
         let (mut ends, mut is_urgent) = (false, false);
@@ -45,7 +45,7 @@ pub(crate) fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
 ///
 /// # Errors
 /// When signals cannot be watched.
-pub(crate) fn set(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+pub fn set(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
     let is_urgent = Arc::new(AtomicBool::new(false));
     for signal in URGENT {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, is_urgent.clone())?;

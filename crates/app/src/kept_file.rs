@@ -13,22 +13,29 @@ const FOLDER: &str = "rheostat";
 
 /// A file with a list as JSON.
 #[derive(Debug)]
-pub(crate) struct KeptFile {
+pub struct KeptFile {
     path: Option<PathBuf>,
 }
 
 /// Why a list was not kept.
 #[derive(Debug, Error)]
-pub(crate) enum KeepError {
+pub enum KeepError {
+    /// No folder is this user's.
     #[error("neither HOME nor XDG_CACHE_HOME is set")]
     NoFolder,
+    /// The file system refuses.
     #[error("{}: {source}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 impl KeptFile {
     /// The file of this name in this user's cache folder.
-    pub(crate) fn named(name: &str) -> KeptFile {
+    pub fn named(name: &str) -> KeptFile {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.or_else(|| folder("HOME").map(|home| Path::new(&home).join(".cache")));
@@ -36,17 +43,17 @@ impl KeptFile {
     }
 
     /// The file at this path; `None` is where there is no cache folder.
-    pub(crate) fn at(path: Option<PathBuf>) -> KeptFile {
+    pub fn at(path: Option<PathBuf>) -> KeptFile {
         KeptFile { path }
     }
 
     /// Where the file is.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         self.path.as_ref().map_or_else(|| "no file".to_owned(), |path| path.display().to_string())
     }
 
     /// The list. A file that cannot be read, or is none of such entries, has an empty one.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Vec<T> {
+    pub fn read<T: DeserializeOwned>(&self) -> Vec<T> {
         let text = self.path.as_ref().and_then(|path| fs::read_to_string(path).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
@@ -55,7 +62,7 @@ impl KeptFile {
     ///
     /// # Errors
     /// [`KeepError`] when there is no cache folder, or it cannot be written.
-    pub(crate) fn write<T: Serialize>(&self, entries: &[T]) -> Result<(), KeepError> {
+    pub fn write<T: Serialize>(&self, entries: &[T]) -> Result<(), KeepError> {
         let path = self.path.as_ref().ok_or(KeepError::NoFolder)?;
         let write = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
@@ -70,7 +77,7 @@ impl KeptFile {
 }
 
 /// The key of this machine in kept lists: its identifier, its processor and its cache.
-pub(crate) fn machine_key() -> String {
+pub fn machine_key() -> String {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let id: String = read("/etc/machine-id").trim().chars().take(8).collect();
     let cpu = read("/proc/cpuinfo");

@@ -4,14 +4,12 @@
 #[macro_use]
 mod out;
 
-mod advise;
 mod app;
 mod assemble;
-mod bench;
+pub mod bench;
 mod capture;
 mod chains;
 mod check;
-mod choices;
 mod control;
 mod devices;
 mod doctor;
@@ -21,46 +19,45 @@ mod generate;
 #[cfg(test)]
 mod help_and_version;
 mod identity;
-mod interrupt;
+pub mod interrupt;
 mod kept_file;
+mod laboratory;
 mod links;
 mod load;
 mod machine;
-mod machine_costs;
 mod memory;
 mod mtu;
 mod nat_host;
 mod network;
 mod objectives;
 mod output_file;
-mod page_file;
 mod port_warning;
 mod preflight;
 mod profile;
 mod registered_help;
-mod request_scenario;
 mod run;
 mod serve;
-mod sim;
+pub mod terminal;
 mod trace;
 
-use std::alloc::System;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 pub use app::App;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use rheostat_bench::record::Build;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use rheostat_measure::record::Build;
 
 use error::CommandError;
 
-/// Counts allocations, so that the benchmark can say that a packet costs none.
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+pub use serve::operations_of_roots;
 
-/// What this binary was built from, and how.
-const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> =
+    rheostat_measure::allocation::COUNTING;
+
+/// What this program was built from, and how.
+pub const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
 
 /// The version, the commit that it was built from, the cargo profile, and the features.
 const VERSION: &str = concat!(
@@ -136,12 +133,15 @@ enum Command {
     Stop(control::StopArgs),
     /// Show which host has an external endpoint.
     NatHost(nat_host::Args),
-    /// Simulate a scenario on any number of cores.
-    Sim(sim::Args),
-    /// Recommend a scheduler for a service over TCP.
-    Advise(Box<advise::Args>),
-    /// Measure.
-    Bench(bench::Args),
+    /// Measure what a chain costs.
+    Bench(Box<bench::Args>),
+    /// Simulate a scenario on any number of cores (rheo-lab).
+    Sim(laboratory::Args),
+    /// Recommend a scheduler for a service over TCP (rheo-lab).
+    Advise(laboratory::Args),
+    /// A command of the laboratory, where its version has it.
+    #[command(hide = true)]
+    Reproduce(laboratory::Args),
 }
 
 /// Runs the command that the program was called with, with everything that comes with rheostat.
@@ -182,9 +182,8 @@ fn main_of(app: &App) -> ExitCode {
         Command::Trace(args) => exit(trace::run(&args)),
         Command::Stop(args) => exit(control::stop(&args)),
         Command::NatHost(args) => exit(nat_host::run(app, &args)),
-        Command::Sim(args) => exit(sim::run(&args)),
-        Command::Advise(args) => exit(advise::run(&args)),
         Command::Bench(args) => exit(bench::run(&args)),
+        Command::Sim(_) | Command::Advise(_) | Command::Reproduce(_) => exit(laboratory::run()),
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_bench::record::{Header, RecordError, RowRecorder};
 use rheostat_load::classes::ClassError;
 use rheostat_load::protocol::ProtocolError;
 use rheostat_load::report::{Asked, Verdict};
@@ -19,6 +18,7 @@ use rheostat_load::{
     ArrivalProcess, Class, ClassMix, Floor, LoadError, LoadPlan, LoadReport, Protocol, QueueHash,
     RunPlan, RunResult, Session, Spread, interval_log, self_check,
 };
+use rheostat_measure::record::{Header, RecordError, RowRecorder};
 use thiserror::Error;
 
 use crate::interrupt;

@@ -11,6 +11,7 @@ use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_io::{DrawnArrivals, Peer};
+use rheostat_measure::allocation;
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
 use rheostat_run::{FLOWS_AWAY, handoff_bytes};
@@ -336,18 +337,15 @@ fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
     parts
 }
 
-/// What the functions keep for one shard, which is made once to see.
+/// What the functions keep for one shard, which is made once to see. 0 in a program whose allocator does not count.
 fn local_bytes(chain: &AnyChain, steering: &Arc<Steering>) -> u64 {
-    let before = crate::ALLOCATOR.stats();
+    let before = allocation::live_bytes();
     let shards = steering.shards();
     let local =
         chain.local(ShardInfo { id: ShardId(0), shards, seed: 0, steering: steering.clone() });
-    let after = crate::ALLOCATOR.stats();
+    let after = allocation::live_bytes();
     drop(local);
-    let live = |stats: stats_alloc::Stats| {
-        (stats.bytes_allocated as i64) - (stats.bytes_deallocated as i64)
-    };
-    (live(after) - live(before)).max(0) as u64
+    after.saturating_sub(before)
 }
 
 fn ring_bytes(device: &DeviceConfig) -> u64 {

@@ -9,21 +9,23 @@ use rheostat_base::printable::printable_lines;
 use rheostat_control::Report;
 
 /// As `println!`, but without a panic when the reader has closed its end: then nothing is written.
+#[macro_export]
 macro_rules! out {
     ($($argument:tt)*) => {
-        $crate::out::line(&mut std::io::stdout(), format_args!($($argument)*))
+        $crate::terminal::line(&mut std::io::stdout(), format_args!($($argument)*))
     };
 }
 
 /// As `eprintln!`, but a terminal that was closed, or a full disk, ends nothing.
+#[macro_export]
 macro_rules! err {
     ($($argument:tt)*) => {
-        $crate::out::line(&mut std::io::stderr(), format_args!($($argument)*))
+        $crate::terminal::line(&mut std::io::stderr(), format_args!($($argument)*))
     };
 }
 
 /// Writes text and the end of its line, with control characters as escapes. JSON stays JSON of the same meaning.
-pub(crate) fn line(to: &mut impl Write, text: Arguments<'_>) {
+pub fn line(to: &mut impl Write, text: Arguments<'_>) {
     let _ = writeln!(to, "{}", printable_lines(&text.to_string()));
 }
 
@@ -34,7 +36,7 @@ pub(crate) fn report(report: &Report) {
 }
 
 /// Prints what is wrong with the command line, or the help that it asks for, and returns the exit status for it.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     match error.use_stderr() {
         // Without colours: values of the command line are part of the text.
         true => line(&mut io::stderr(), format_args!("{}", error.render().to_string().trim_end())),

@@ -80,14 +80,6 @@ fn a_load_is_reported_as_json_tsv_and_a_log() {
     let [header, row] = lines.as_slice() else { panic!("{lines:?}") };
     assert!(header["command"].as_str().is_some_and(|command| command.starts_with("rheo load")));
     assert_eq!((&row["scheduler"], &row["rate"]), (&"inline-ws".into(), &500.0.into()), "{row}");
-    // The same rate is on both sides, so their rows are of the same kind.
-    let compared = Command::new(env!("CARGO_BIN_EXE_rheo"))
-        .args(["bench", "report", "--compare"])
-        .args([&record, &record])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&compared.stdout).into_owned();
-    assert!(told.contains("echo, inline-ws, 500 requests per second\n  offered"), "{told}");
 }
 
 #[test]

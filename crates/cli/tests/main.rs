@@ -1,9 +1,6 @@
 //! The command as its users meet it.
 
 mod balancing;
-mod bench_sched;
-mod bench_solver;
-mod bench_timers;
 mod build_script;
 mod capture;
 mod check;
@@ -17,9 +14,9 @@ mod files;
 mod generate;
 mod instance;
 mod instructions;
+mod laboratory;
 mod limits;
 mod load;
-mod migrate;
 mod objectives;
 mod offloading;
 mod polling;
@@ -27,12 +24,7 @@ mod privileges;
 mod processes;
 mod profile;
 mod queue_sharing;
-mod report;
-mod request_scenario;
 mod seed;
-mod sim_queues;
-mod sim_sched;
 mod standard_streams;
 mod terminal;
 mod upgrade;
-mod vacation;

@@ -58,7 +58,7 @@ fn names_of_files_devices_and_sockets_do_not_act_on_a_terminal() {
         &["run", "x.toml", "--duration", HOSTILE],
         &[HOSTILE],
         &["nat-host", HOSTILE],
-        &["bench", "report", &capture],
+        &["bench", HOSTILE],
     ] {
         let output = rheo(folder, arguments);
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");

@@ -7,17 +7,16 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rheostat_base::unit::parse_duration;
-use rheostat_bench::error::BenchError;
-use rheostat_bench::memory::{FrameSize, Load, SourceKind};
-use rheostat_bench::nf::{
+use rheostat_measure::memory::{FrameSize, Load, SourceKind};
+use rheostat_measure::nf::{
     Callgrind, ChainKind, Control, Effort, Measuring, NfBench, Part, Processes, SHARDS, Selection,
     Spec, Table,
 };
+use rheostat_measure::{MeasureError, allocation};
 use rheostat_traffic::Distribution;
 
 use super::rows::Rows;
-use super::{SEED, allocations, chain, flows, given, lanes, moves};
-use crate::error::CommandError;
+use super::{SEED, chain, flows, given, lanes, moves};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,7 +41,7 @@ a processor was slow, or ran something else, are taken again; a row that has har
 with the same packets and at the same time. The row's ratio to it is the median of windows that are taken in turn.")]
 pub(super) struct Args {
     /// What to measure.
-    #[arg(long = "chain", value_delimiter = ',', value_parser = chain::parser())]
+    #[arg(long = "chain", value_delimiter = ',', value_parser = chain::chain())]
     chains: Vec<ChainKind>,
     /// Flows that are open throughout, such as 64k,1M,10M.
     #[arg(long, value_delimiter = ',', value_parser = flows)]
@@ -131,7 +130,7 @@ enum SourceName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: &Args) -> Result<ExitCode, MeasureError> {
     let (windows, packets) = (args.windows.into(), args.packets);
     let (window, requested) = (args.window, args.requested);
     let effort = Effort { windows, window, packets, requested, ..Effort::default() };
@@ -140,6 +139,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let instructions = instructions.transpose()?;
     let processes = Some(Processes { rheo: std::env::current_exe()? });
     let measuring = args.measuring;
+    let allocations = allocation::count;
     let bench =
         NfBench { effort, allocations, control, stages, instructions, processes, measuring };
     if requested {
@@ -152,7 +152,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let printed = Rows::begin(args.json, &Table::heading());
+    let printed = Rows::begin(&crate::BUILD, args.json, &Table::heading());
     let mut done = 0;
     bench.run(&specs, |row| {
         done += usize::from(row.control.is_none());
@@ -168,7 +168,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Measures one row as another process requests it.
-fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, CommandError> {
+fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, MeasureError> {
     // A process that was stopped does not see that the other one has ended.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(io::Error::from)?;
@@ -176,7 +176,7 @@ fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, CommandError> {
         let cores = rheostat_base::CoreSet::available()?;
         let own = cores.cores().get(part.lane);
         let lanes = (part.of, cores.cores().len());
-        let core = own.ok_or(BenchError::TooFewCores { lanes: lanes.0, cores: lanes.1 })?;
+        let core = own.ok_or(MeasureError::TooFewCores { lanes: lanes.0, cores: lanes.1 })?;
         rheostat_base::core_set::pin_current_thread(*core)?;
     }
     for spec in selection(args) {

@@ -2,19 +2,19 @@
 
 use std::fmt::Display;
 
-use rheostat_bench::record::Header;
+use rheostat_measure::record::{Build, Header};
 use serde::Serialize;
 
 /// Prints rows for people, or for programs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
+pub struct Rows {
     json: bool,
 }
 
 impl Rows {
-    /// Prints the header, which names machine, commit and profile, and above a table its `heading`.
-    pub(super) fn begin(json: bool, heading: &str) -> Rows {
-        let header = Header::new(&crate::BUILD);
+    /// Prints the header, which names machine, and commit and profile of `build`, and above a table its `heading`.
+    pub fn begin(build: &Build, json: bool, heading: &str) -> Rows {
+        let header = Header::new(build);
         if json {
             out!("{}", serde_json::to_string(&header).expect("a header is plain data"));
         } else {
@@ -27,7 +27,7 @@ impl Rows {
     }
 
     /// A row: to programs a line of JSON, to people `line`.
-    pub(super) fn print(self, row: &impl Serialize, line: impl Display) {
+    pub fn print(self, row: &impl Serialize, line: impl Display) {
         if self.json {
             out!("{}", serde_json::to_string(row).expect("a row is plain data"));
         } else {

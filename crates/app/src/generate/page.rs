@@ -1,7 +1,6 @@
 //! A page that shows what traffic is like.
 
-use rheostat_bench::report::Page;
-use rheostat_bench::report::plot::{Axis, BarChart, Line, LineChart, Unit};
+use rheostat_plot::{Axis, BarChart, Line, LineChart, Page, Unit};
 use rheostat_traffic::statistics::{Curve, Histogram, Series, Summary};
 
 /// The page for traffic that `command` made or read.

@@ -118,7 +118,7 @@ pub(super) fn prepare(
 }
 
 /// How many square roots take each time.
-pub(crate) fn operations_of_roots(mut targets: Vec<u64>, core: Option<CoreId>) -> Operations {
+pub fn operations_of_roots(mut targets: Vec<u64>, core: Option<CoreId>) -> Operations {
     targets.sort_unstable();
     targets.dedup();
     let found = kept_or_measured(WorkKind::Roots, 0, targets, core);

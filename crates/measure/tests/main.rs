@@ -1,0 +1,3 @@
+//! Rows of chains can be measured, and are sound.
+
+mod rows;

@@ -1,0 +1,103 @@
+//! What a row states.
+
+use std::time::Duration;
+
+use rheostat_measure::rounding::to_thousandths;
+use serde::{Deserialize, Serialize};
+
+use super::Round;
+
+/// One absence. The fields are those of the JSON output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// How long the lane stayed away, in milliseconds.
+    pub away_ms: f64,
+    /// Packets per second.
+    pub rate: u64,
+    /// Descriptors of the receive queue.
+    pub descriptors: u32,
+    /// Packets dropped by the pumped device, on which nothing but the lane's polls works.
+    pub dropped_pumped: u64,
+    /// Packets dropped by the stepped device, which enqueues at every moment at which the lane polled.
+    pub dropped_stepped: u64,
+    /// What arrives in such an absence beyond what the ring holds.
+    pub expected: u64,
+    /// The longest time between two polls in truth, in milliseconds.
+    pub longest_ms: f64,
+    /// What a packet of 64 bytes costs the lane that takes it, in nanoseconds: the source's part of a lane's work.
+    pub write_ns: f64,
+}
+
+impl Row {
+    pub(super) fn new(round: &Round, (away, rate, descriptors): (Duration, u64, u32)) -> Row {
+        let millis = |time: Duration| to_thousandths(time.as_secs_f64() * 1e3);
+        // One more is due at the very start of the absence, or at its end.
+        let arrive = away.as_secs_f64() * rate as f64 + 1.0;
+        Row {
+            away_ms: millis(away),
+            rate,
+            descriptors,
+            dropped_pumped: round.dropped_pumped,
+            dropped_stepped: round.dropped_stepped,
+            expected: (arrive as u64).saturating_sub(descriptors.into()),
+            longest_ms: millis(round.longest),
+            write_ns: 0.0,
+        }
+    }
+}
+
+/// Rows for people.
+#[derive(Debug)]
+pub struct Table;
+
+impl Table {
+    /// Names the columns.
+    pub fn heading() -> String {
+        format!(
+            "{:>8} {:>10} {:>12} {:>10} {:>10} {:>10} {:>11} {:>9}",
+            "away ms",
+            "packets/s",
+            "descriptors",
+            "pumped",
+            "stepped",
+            "expected",
+            "longest ms",
+            "write ns"
+        )
+    }
+
+    /// A row.
+    pub fn line(row: &Row) -> String {
+        format!(
+            "{:>8} {:>10} {:>12} {:>10} {:>10} {:>10} {:>11.3} {:>9.1}",
+            row.away_ms,
+            row.rate,
+            row.descriptors,
+            row.dropped_pumped,
+            row.dropped_stepped,
+            row.expected,
+            row.longest_ms,
+            row.write_ns
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_drops_of_each_device_and_what_the_ring_cannot_hold() {
+        let round = Round {
+            dropped_pumped: 345,
+            dropped_stepped: 346,
+            longest: Duration::from_micros(3_250),
+        };
+        let row = Row::new(&round, (Duration::from_millis(3), 200_000, 256));
+        assert_eq!((row.away_ms, row.rate, row.descriptors), (3.0, 200_000, 256));
+        assert_eq!((row.dropped_pumped, row.dropped_stepped), (345, 346));
+        // 600 packets in 3 ms, and the one at its start.
+        assert_eq!((row.expected, row.longest_ms), (601 - 256, 3.25));
+        assert_eq!(Row::new(&round, (Duration::from_millis(1), 200_000, 256)).expected, 0);
+    }
+}

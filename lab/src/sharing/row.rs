@@ -1,0 +1,182 @@
+//! What a row states.
+
+use std::fmt;
+
+use rheostat_measure::rounding::to_thousandths;
+use serde::{Deserialize, Serialize};
+
+use super::arrivals::Arrivals;
+use super::{Action, System, Window};
+
+/// The figures of one system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The system, as [`System::name`] has it.
+    pub system: String,
+    /// What is done with flows, as [`Action::name`] has it.
+    pub action: String,
+    /// Flows, of which each packet is any with the same probability.
+    pub flows: u32,
+    /// Lanes, each on a core of its own.
+    pub lanes: usize,
+    /// Time that lanes spend on a packet, its work and waiting for locks included, waiting for packets
+    /// not, in nanoseconds: the median window.
+    pub ns_per_packet: f64,
+    /// The least window.
+    pub ns_min: f64,
+    /// The greatest.
+    pub ns_max: f64,
+    /// The same in ticks of the time-stamp counter: the median window.
+    pub cycles_per_packet: f64,
+    /// Packets per second through all lanes, in millions: the median window.
+    pub mpps: f64,
+    /// The share of packets that left, of all lanes together, after one of their flow that came later
+    /// (RFC 4737, section 3): the median window.
+    pub reordered: f64,
+    /// The time per packet ÷ that of tables per shard in the same round: the median round. Only where
+    /// these were measured, too, and not of themselves.
+    pub time_ratio: Option<f64>,
+    /// The rate ÷ that of tables per shard in the same round: the median round.
+    pub rate_ratio: Option<f64>,
+}
+
+impl Row {
+    /// The row of a system with these windows, one per round; `own` are those of tables per shard in the
+    /// same rounds.
+    pub(super) fn new(
+        system: System,
+        action: Action,
+        arrivals: &Arrivals,
+        windows: &[Window],
+        own: Option<&[Window]>,
+    ) -> Row {
+        let nanos = sorted(windows.iter().map(Window::nanos_per_packet));
+        let ratio = |of: fn(&Window) -> f64| {
+            let pairs = windows.iter().zip(own?);
+            Some(to_thousandths(median(pairs.map(|(theirs, own)| of(theirs) / of(own)))))
+        };
+        let packets = |window: &Window| window.packets as f64;
+        Row {
+            system: system.name().into(),
+            action: action.name().into(),
+            flows: arrivals.flows.len() as u32,
+            lanes: arrivals.lanes(),
+            ns_per_packet: to_thousandths(nanos[windows.len() / 2]),
+            ns_min: to_thousandths(nanos[0]),
+            ns_max: to_thousandths(nanos[windows.len() - 1]),
+            cycles_per_packet: to_thousandths(median(
+                windows.iter().map(|window| window.spent.cycles as f64 / packets(window)),
+            )),
+            mpps: to_thousandths(median(windows.iter().map(Window::mpps))),
+            reordered: median(
+                windows.iter().map(|window| window.reordered as f64 / packets(window)),
+            ),
+            time_ratio: ratio(Window::nanos_per_packet),
+            rate_ratio: ratio(Window::mpps),
+        }
+    }
+}
+
+impl Window {
+    fn nanos_per_packet(&self) -> f64 {
+        self.spent.nanos as f64 / self.packets as f64
+    }
+
+    fn mpps(&self) -> f64 {
+        1e3 * self.packets as f64 / self.elapsed.max(1) as f64
+    }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
+}
+
+/// Rows as lines under a heading.
+#[derive(Clone, Copy, Debug)]
+pub struct Table;
+
+impl Table {
+    /// The heading. The last two columns compare with tables per shard in the same rounds.
+    pub fn heading() -> String {
+        format!(
+            "{:<10} {:<8} {:>8} {:>5} {:>8} {:>13} {:>8} {:>7} {:>10} {:>7} {:>7}",
+            "system",
+            "action",
+            "flows",
+            "lanes",
+            "ns",
+            "min-max",
+            "cycles",
+            "Mpps",
+            "reordered",
+            "time x",
+            "rate x"
+        )
+    }
+
+    /// A row's line.
+    pub fn line(row: &Row) -> impl fmt::Display {
+        let range = format!("{:.0}-{:.0}", row.ns_min, row.ns_max);
+        let reordered = format!("{:.2} %", 100.0 * row.reordered);
+        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        format!(
+            "{:<10} {:<8} {:>8} {:>5} {:>8.1} {:>13} {:>8.0} {:>7.3} {:>10} {:>7} {:>7}",
+            row.system,
+            row.action,
+            row.flows,
+            row.lanes,
+            row.ns_per_packet,
+            range,
+            row.cycles_per_packet,
+            row.mpps,
+            reordered,
+            ratio(row.time_ratio),
+            ratio(row.rate_ratio),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lane::Spent;
+    use super::*;
+
+    fn window(nanos: u64, elapsed: u64, reordered: u64) -> Window {
+        let spent = Spent { cycles: 2 * nanos, nanos };
+        Window { packets: 1_000, elapsed, spent, reordered }
+    }
+
+    #[test]
+    fn the_median_window_counts() {
+        let arrivals = Arrivals::draw(7, 1_000, 2).unwrap();
+        let windows = [
+            window(300_000, 150_000, 10),
+            window(200_000, 100_000, 0),
+            window(900_000, 500_000, 5),
+        ];
+        let row = Row::new(System::Spray, Action::Write, &arrivals, &windows, None);
+        assert_eq!((row.system.as_str(), row.action.as_str()), ("spray", "write"));
+        assert_eq!((row.flows, row.lanes), (7, 2));
+        assert_eq!((row.ns_per_packet, row.ns_min, row.ns_max), (300.0, 200.0, 900.0));
+        assert_eq!((row.cycles_per_packet, row.mpps), (600.0, 6.667));
+        assert_eq!((row.reordered, row.time_ratio, row.rate_ratio), (0.005, None, None));
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        let arrivals = Arrivals::draw(7, 1_000, 2).unwrap();
+        // The machine becomes slower from round to round, by more than the systems differ.
+        let [own, theirs] = [1, 2].map(|times| {
+            [1, 2, 4].map(|slow| window(100_000 * slow * times, 50_000 * slow * times, 0))
+        });
+        let row = Row::new(System::Shared, Action::Read, &arrivals, &theirs, Some(&own));
+        assert_eq!((row.time_ratio, row.rate_ratio), (Some(2.0), Some(0.5)));
+    }
+}

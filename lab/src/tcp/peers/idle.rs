@@ -1,0 +1,177 @@
+//! A service with little to do: its processor time, and how long replies take.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rheostat_measure::rounding::to_thousandths;
+use serde::{Deserialize, Serialize};
+
+use super::client::Pace;
+use super::peer::Peer;
+use super::station::Station;
+use super::usage::Usage;
+use super::{Cores, WARM_UP, on_core};
+use crate::live::LiveError;
+use hdrhistogram::Histogram;
+
+/// What is measured: the one that never sleeps first, with which the others are compared.
+const PEERS: [Peer; 4] = [
+    Peer::Serve { device: "af_xdp", polling: "busy" },
+    Peer::Serve { device: "af_xdp", polling: "interrupt" },
+    Peer::Serve { device: "af_xdp", polling: "metronome" },
+    Peer::Epoll,
+];
+/// Requests a second.
+const RATES: [u32; 3] = [0, 1_000, 10_000];
+
+/// Measures servers that have little to do, one after the other.
+#[derive(Clone, Debug)]
+pub struct IdleBench {
+    /// The command `rheo` that is measured.
+    pub rheo: PathBuf,
+    /// Connections.
+    pub connections: u32,
+    /// How long each rate is measured.
+    pub span: Duration,
+}
+
+/// A server at a rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdleRow {
+    /// `epoll`, or `serve`.
+    pub peer: String,
+    /// `kernel`, or the kind of the service's device.
+    pub device: String,
+    /// How it waits for packets.
+    pub polling: String,
+    /// Connections.
+    pub connections: u32,
+    /// Requests a second, evenly spaced.
+    pub offered_per_second: u32,
+    /// The server's processor time, all its threads, as a share of a core.
+    pub server_cpu: f64,
+    /// What all processors do, as a share of a core.
+    pub machine_cpu: f64,
+    /// From the moment when a request was due to its reply, in microseconds; none without requests.
+    pub p50_us: Option<f64>,
+    /// The same for 99 in a hundred.
+    pub p99_us: Option<f64>,
+    /// The client's part of that: from the moment when a request was due until it was sent.
+    pub late_p50_us: Option<f64>,
+    /// The same for 99 in a hundred.
+    pub late_p99_us: Option<f64>,
+    /// By how much the median is above that of the service that never sleeps.
+    pub added_p50_us: Option<f64>,
+    /// The same for 99 in a hundred.
+    pub added_p99_us: Option<f64>,
+}
+
+impl IdleBench {
+    /// Measures, and calls `done` for each row.
+    ///
+    /// # Errors
+    /// [`LiveError`] when something is missing on the machine, or a server does not answer.
+    pub fn run(&self, mut done: impl FnMut(&IdleRow) + Send) -> Result<(), LiveError> {
+        let cores = Cores::new()?;
+        on_core(cores.client, || {
+            let mut awake: Vec<IdleRow> = Vec::new();
+            for peer in PEERS {
+                // One that polls on would take the core from the others.
+                let mut station = Station::build(peer, self.connections, &self.rheo, cores.server)?;
+                let warm_up = Pace::Saturated { under_way: 16 };
+                station.client.run(warm_up, WARM_UP)?;
+                for (number, rate) in RATES.into_iter().enumerate() {
+                    let row = self.measure(peer, &mut station, rate, awake.get(number))?;
+                    done(&row);
+                    if peer == PEERS[0] {
+                        awake.push(row);
+                    }
+                }
+                station.stop()?;
+            }
+            Ok(())
+        })
+    }
+
+    fn measure(
+        &self,
+        peer: Peer,
+        station: &mut Station,
+        rate: u32,
+        awake: Option<&IdleRow>,
+    ) -> Result<IdleRow, LiveError> {
+        let before = Usage::now(&station.tasks())?;
+        let outcome = station.client.run(Pace::PerSecond(rate), self.span)?;
+        let used = Usage::now(&station.tasks())?.since(&before, outcome.replies);
+        let share = |seconds: f64| to_thousandths(seconds / used.cpu.elapsed);
+        let quantile = |of: &Histogram<u64>, quantile: f64| {
+            let nanos = of.value_at_quantile(quantile);
+            (!of.is_empty()).then(|| to_thousandths(nanos as f64 / 1e3))
+        };
+        let added = |value: Option<f64>, of: fn(&IdleRow) -> Option<f64>| {
+            Some(to_thousandths(value? - of(awake?)?))
+        };
+        let [p50_us, p99_us] = [0.5, 0.99].map(|at| quantile(&outcome.latency, at));
+        let [late_p50_us, late_p99_us] = [0.5, 0.99].map(|at| quantile(&outcome.lateness, at));
+        Ok(IdleRow {
+            peer: peer.name().into(),
+            device: peer.device().into(),
+            polling: peer.polling().into(),
+            connections: self.connections,
+            offered_per_second: rate,
+            server_cpu: share(used.server),
+            machine_cpu: share(used.cpu.busy),
+            p50_us,
+            p99_us,
+            late_p50_us,
+            late_p99_us,
+            added_p50_us: added(p50_us, |row| row.p50_us),
+            added_p99_us: added(p99_us, |row| row.p99_us),
+        })
+    }
+}
+
+impl IdleRow {
+    /// The heading of a table of rows.
+    pub fn heading() -> String {
+        format!(
+            "{:<6} {:<8} {:<10} {:>9} {:>10} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
+            "peer",
+            "device",
+            "polling",
+            "request/s",
+            "server cpu",
+            "machine cpu",
+            "p50 us",
+            "p99 us",
+            "late p50",
+            "late p99",
+            "added p50",
+            "added p99"
+        )
+    }
+}
+
+impl fmt::Display for IdleRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_none =
+            |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
+        write!(
+            f,
+            "{:<6} {:<8} {:<10} {:>9} {:>10.3} {:>11.3} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
+            self.peer,
+            self.device,
+            self.polling,
+            self.offered_per_second,
+            self.server_cpu,
+            self.machine_cpu,
+            or_none(self.p50_us),
+            or_none(self.p99_us),
+            or_none(self.late_p50_us),
+            or_none(self.late_p99_us),
+            or_none(self.added_p50_us),
+            or_none(self.added_p99_us)
+        )
+    }
+}

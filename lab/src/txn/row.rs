@@ -1,0 +1,123 @@
+//! What a row states.
+
+use std::fmt;
+
+use rheostat_measure::confidence::Median;
+use rheostat_measure::rounding::to_hundredths;
+use serde::{Deserialize, Serialize};
+
+use super::EngineKind;
+use super::packets::Packets;
+use super::window::Window;
+
+/// The figures of one engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The engine, as [`EngineKind::name`] has it.
+    pub engine: String,
+    /// The workload, as [`Workload::name`](super::Workload::name) has it.
+    pub workload: String,
+    /// Lanes, each on a core of its own.
+    pub lanes: usize,
+    /// Packets to a transaction, at most.
+    pub batch: usize,
+    /// What a lane spends on a packet, in nanoseconds: the median window.
+    pub ns: f64,
+    /// The bounds between which the true median is with 95 %; of fewer than six windows, their range.
+    pub ns_low: f64,
+    /// The upper one.
+    pub ns_high: f64,
+    /// Packets per second through all lanes, in millions: lanes ÷ `ns`.
+    pub mpps: f64,
+    /// Transactions that were given up ÷ all that were begun, over all windows. With locks, none is given up.
+    pub abort_rate: f64,
+    /// The time per packet ÷ that of transactions in the same round: the median round. Only where these were
+    /// measured, too, and not of themselves.
+    pub ratio: Option<f64>,
+}
+
+impl Row {
+    /// The row of an engine with these windows, one per round; `own` are those of transactions in the same
+    /// rounds.
+    pub(super) fn new(
+        engine: EngineKind,
+        packets: &Packets,
+        batch: usize,
+        windows: &[Window],
+        own: Option<&[Window]>,
+    ) -> Row {
+        let nanos = |window: &Window| window.nanos as f64 / window.packets as f64;
+        let Median { value, low, high } = Median::of(windows.iter().map(nanos).collect());
+        let ratio = |own: &[Window]| {
+            let rounds = windows.iter().zip(own);
+            Median::of(rounds.map(|(theirs, own)| nanos(theirs) / nanos(own)).collect()).value
+        };
+        let count = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>() as f64;
+        let (aborted, all) =
+            (count(|window| window.tries.aborted), count(|window| window.tries.all));
+        Row {
+            engine: engine.name().into(),
+            workload: packets.workload.name().into(),
+            lanes: packets.lanes(),
+            batch,
+            ns: to_hundredths(value),
+            ns_low: to_hundredths(low),
+            ns_high: to_hundredths(high),
+            mpps: to_hundredths(1e3 * packets.lanes() as f64 / value),
+            abort_rate: aborted / all,
+            ratio: own.map(ratio).map(to_hundredths),
+        }
+    }
+}
+
+/// Rows as lines under a heading.
+#[derive(Clone, Copy, Debug)]
+pub struct Table;
+
+impl Table {
+    /// The heading. The last column compares with transactions in the same rounds.
+    pub fn heading() -> String {
+        format!(
+            "{:<11} {:<13} {:>5} {:>5} {:>8} {:>15} {:>8} {:>8} {:>7}",
+            "workload", "engine", "lanes", "batch", "ns", "95 %", "Mpps", "aborts", "ratio"
+        )
+    }
+
+    /// A row's line.
+    pub fn line(row: &Row) -> impl fmt::Display {
+        let span = format!("{:.1}-{:.1}", row.ns_low, row.ns_high);
+        let aborts = format!("{:.2} %", 100.0 * row.abort_rate);
+        let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        format!(
+            "{:<11} {:<13} {:>5} {:>5} {:>8.1} {:>15} {:>8.2} {:>8} {:>7}",
+            row.workload, row.engine, row.lanes, row.batch, row.ns, span, row.mpps, aborts, ratio
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload;
+    use super::super::engine::Tries;
+    use super::*;
+
+    #[test]
+    fn a_row_is_the_median_and_compares_round_by_round() {
+        let packets = Packets::draw(Workload::WriteUniform, 2, 500);
+        let window = |nanos, aborted| Window {
+            packets: 1_000,
+            nanos,
+            tries: Tries { all: 1_000 + aborted, aborted },
+        };
+        let own = [window(10_000, 0), window(40_000, 0), window(20_000, 0)];
+        let theirs = [window(30_000, 0), window(60_000, 0), window(100_000, 600)];
+        let row = Row::new(EngineKind::TwoPhase, &packets, 32, &theirs, Some(&own));
+        assert_eq!((row.ns, row.ns_low, row.ns_high), (60.0, 30.0, 100.0));
+        // Not 60 ÷ 20: rounds are compared before the median is taken.
+        assert_eq!(row.ratio, Some(3.0));
+        assert_eq!((row.mpps, row.abort_rate), (33.33, 600.0 / 3_600.0));
+        assert_eq!(Row::new(EngineKind::Txn, &packets, 1, &own, None).ratio, None);
+        let line = Table::line(&row);
+        assert_eq!(format!("{line}").len(), Table::heading().len(), "{line}");
+    }
+}
