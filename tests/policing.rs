@@ -55,6 +55,7 @@ fn config(whose: Whose, meter: Meter) -> PolicerConfig {
         actions: Actions { yellow: Action::Remark(le), ..Actions::default() },
         pass_when_full: false,
         pass_non_ip: true,
+        subscribers: 65_536,
     }
 }
 

@@ -15,7 +15,8 @@ pub struct App {
 impl App {
     /// The program with everything that comes with rheostat.
     pub fn new() -> App {
-        App { registry: Registry::new() }.functions(rheostat_functions::ALL)
+        let registry = Registry::new().with_chains(rheostat_functions::shipped::CHAINS);
+        App { registry }.functions(rheostat_functions::ALL)
     }
 
     /// Registers functions, which configurations can name from then on.

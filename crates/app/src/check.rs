@@ -93,7 +93,7 @@ fn check(app: &App, args: &Args) -> Result<ExitCode, Error> {
     {
         serve::place(&mut config, &serve)?;
     }
-    let chain = chains::without_logs(&config, 1)?.chain;
+    let chain = chains::without_logs(app, &config, 1)?.chain;
     let packet_set = match &config.serve {
         Some(_) => PacketSet::five_tuple().only(Protocols::TCP),
         None => chain.steering(),

@@ -67,7 +67,7 @@ pub(crate) struct Args {
 /// Runs or asks, and prints.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let (profile, sound) = match &args.config {
-        Some(path) => of_run(load(app, path, args.overrides.to_overrides())?)?,
+        Some(path) => of_run(app, load(app, path, args.overrides.to_overrides())?)?,
         None => (ask(args)?, true),
     };
     if args.json {
@@ -111,10 +111,10 @@ fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<C
 }
 
 /// Runs the chain; the profile, and whether all invariants held and all files are complete.
-fn of_run(config: Config) -> Result<(ScalingProfile, bool), Error> {
+fn of_run(app: &App, config: Config) -> Result<(ScalingProfile, bool), Error> {
     let functions: Vec<_> =
         config.chain.iter().map(|function| function.name().to_owned()).collect();
-    let finished = run::carry_out(config, Quiet::Yes, Some(1))?;
+    let finished = run::carry_out(app, config, Quiet::Yes, Some(1))?;
     let is_complete = finished.incomplete().is_empty();
     let Finished { report, objects, .. } = finished;
     for violation in &report.violations {

@@ -12,7 +12,7 @@ use rheostat_base::privileges::{self, Identity, PrivilegeError};
 use rheostat_control::{
     Balance, Balancer, Balancing, Config, DeviceOverride, LoadError, Overrides,
 };
-use rheostat_functions::lb::LbConfig;
+use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_io::OpenError;
 use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_io::{CaptureWriter, is_standard};
@@ -181,7 +181,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
         true => Page::StandardError,
         false => Page::StandardOutput,
     };
-    let finished = carry_out(config, quiet, None);
+    let finished = carry_out(app, config, quiet, None);
     if let Err(error) = &finished
         && let Some(log) = cause::<OpenError>(error).and_then(OpenError::verifier_log)
     {
@@ -236,11 +236,11 @@ pub(crate) struct Finished {
 /// # Errors
 /// [`Error`] when the run cannot start.
 pub(crate) fn carry_out(
+    app: &App,
     config: Config,
     quiet: Quiet,
     sample: Option<u32>,
 ) -> Result<Finished, Error> {
-    let (chain, seed) = (config.chain.clone(), config.run.seed);
     let lanes = assemble::lane_count(&config)?;
     let watch = Watch::new(&config, quiet)?;
     // Before any thread is started that changes its user.
@@ -250,7 +250,7 @@ pub(crate) fn carry_out(
     }
     let files = OutputFiles::default();
     let errors = assemble::error_limit(&config);
-    let chain = chains::build(&chain, lanes, seed, &errors, Logs::Written)?;
+    let chain = chains::build(app, &config, lanes, &errors, Logs::Written)?;
     Run { config, watch, identity, sample, files, errors }.carry_out(chain)
 }
 
@@ -278,10 +278,11 @@ struct Run {
 
 impl Run {
     fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Error> {
-        let BuiltChain { chain, board: backends, log } = built;
+        let BuiltChain { chain, beside } = built;
+        let backends: Option<Arc<HealthBoard>> = beside.control();
         let layout = preflight(&self.config, &chain)?.begin()?;
-        let ports = log.ports();
-        log.monitor().into_iter().for_each(|log| self.files.add_log(log));
+        let ports = beside.ports();
+        beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
         let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
         if let (Some(socket), Some(identity)) = (&socket, self.identity) {
@@ -356,7 +357,7 @@ impl Run {
             let _ = writer.close();
         }
         let _ = health.map(LogWriter::close);
-        log.close();
+        beside.close();
         let (links, files) = (board.lines(), self.files);
         let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
         Ok(Finished { view, report, balance, links, ports, is_link_lost, objects, files, reported })

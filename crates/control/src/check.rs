@@ -1,5 +1,6 @@
 //! Contradictions between tables, each pointed at on both sides.
 
+mod chain;
 mod classes;
 mod files;
 mod interfaces;
@@ -43,6 +44,7 @@ pub(crate) fn across_tables(
     }
     serving::check(config, findings);
     shards(config, findings);
+    chain::check(config, findings);
     sharing::check(config, findings);
     offloading::check(config, findings);
     classes::check(config, findings);

@@ -1,6 +1,6 @@
 //! What configurations can name.
 
-use rheostat_nf::registry::Registration;
+use rheostat_nf::registry::{Registration, StaticChain};
 use rheostat_run::poll::{self, PollingRegistration};
 use rheostat_steer::policy::{self, PolicyRegistration};
 
@@ -9,6 +9,8 @@ use rheostat_steer::policy::{self, PolicyRegistration};
 pub struct Registry {
     /// The functions that a chain can have.
     pub functions: Vec<Registration>,
+    /// The chains that are compiled as a whole; all others are put together at run time.
+    pub chains: Vec<StaticChain>,
     /// The policies that move shards between lanes, the default first.
     pub policies: Vec<PolicyRegistration>,
     /// What workers without packets may do, the default first.
@@ -20,6 +22,7 @@ impl Registry {
     pub fn new() -> Registry {
         Registry {
             functions: Vec::new(),
+            chains: Vec::new(),
             policies: policy::ALL.to_vec(),
             polling: poll::ALL.to_vec(),
         }
@@ -29,6 +32,13 @@ impl Registry {
     #[must_use]
     pub fn with_functions(mut self, functions: &[Registration]) -> Registry {
         self.functions.extend_from_slice(functions);
+        self
+    }
+
+    /// Adds chains that are compiled as a whole.
+    #[must_use]
+    pub fn with_chains(mut self, chains: &[StaticChain]) -> Registry {
+        self.chains.extend_from_slice(chains);
         self
     }
 

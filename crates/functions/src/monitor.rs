@@ -2,19 +2,23 @@
 //! how they ended. Its terms are those of IPFIX (RFC 7011, RFC 5102, and RFC 5103 for both directions in one record).
 
 mod flow;
+pub mod flow_lines;
 pub mod log;
 pub mod record;
 mod registration;
 mod settings;
 mod steady;
 pub mod talkers;
+mod top_line;
 
 pub use flow::FlowState;
+pub use flow_lines::FlowLines;
 pub use log::{MonitorLog, TopReport};
 pub use record::{EndReason, FlowRecord, WayCounts};
 pub use registration::MONITOR;
 pub use settings::MonitorFunction;
 pub use talkers::{Talkers, TopConfig};
+pub use top_line::TopLine;
 
 use std::time::Duration;
 

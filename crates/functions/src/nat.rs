@@ -22,6 +22,7 @@ mod lifetime;
 mod log;
 mod mapped;
 mod mapping;
+mod mapping_lines;
 mod occupancy;
 mod own;
 pub mod pool;
@@ -55,7 +56,7 @@ pub use session::Session;
 pub use settings::NatFunction;
 pub use shard::NatShard;
 pub use shared::{SharedNat, Sharing};
-pub use usage::{PortShare, PortUsage};
+pub use usage::PortUsage;
 
 use std::time::Duration;
 

@@ -11,6 +11,7 @@ pub mod meter;
 pub mod quantity;
 mod registration;
 pub mod settings;
+mod shared;
 mod steady;
 
 pub use classes::{ClassError, ClassId, Classes};
@@ -18,7 +19,8 @@ pub use dscp::{Dscp, DscpError};
 pub use marker::{Action, Actions, ColourMap};
 pub use meter::{Bucket, Colour, Meter, MeterError};
 pub use quantity::{Burst, QuantityError, Rate};
-pub use registration::POLICER;
+pub use registration::{POLICER, SharedPolicerConfig};
+pub use shared::SharedPolicer;
 
 use std::time::Duration;
 
@@ -59,6 +61,8 @@ pub struct PolicerConfig {
     pub pass_when_full: bool,
     /// Whether what is not IP passes.
     pub pass_non_ip: bool,
+    /// How many addresses can have a bucket at a time, where buckets are in objects that all lanes share.
+    pub subscribers: usize,
 }
 
 /// Which addresses have a bucket: all that share so many leading bits have one together.

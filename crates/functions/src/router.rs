@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+use rheostat_nf::registry::{
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same,
+};
 
 /// The router.
 pub const ROUTER: Registration = Registration {
@@ -25,6 +27,10 @@ impl FunctionSettings for RouterConfig {
             needs_addresses: true,
             ..FunctionFacts::default()
         }
+    }
+
+    fn build(&self, _: &BuildCx<'_>) -> Result<Built, BuildError> {
+        Ok(Built::default())
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,22 @@ use rheostat_state::{LayoutError, StateLayout};
 use crate::nat::SharedNat;
 use crate::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::AnyChain;
+use rheostat_nf::registry::{StaticChain, alone, alone_on_objects, pair};
 use rheostat_nf::{Chain2, Passthrough, Shared, Stage};
+
+/// The chains that are compiled as a whole.
+pub const CHAINS: &[StaticChain] = &[
+    alone::<Firewall>,
+    alone::<Nat>,
+    pair::<Firewall, Nat>,
+    alone::<Lb>,
+    alone::<Monitor>,
+    alone::<Policer>,
+    alone_on_objects::<AntiDdos>,
+    alone_on_objects::<Bridge>,
+    alone_on_objects::<Portscan>,
+    alone_on_objects::<SharedNat>,
+];
 
 /// A chain that forwards everything; with a network layer, a router.
 pub fn empty() -> AnyChain {

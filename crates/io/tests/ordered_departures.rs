@@ -74,7 +74,7 @@ fn what_a_lane_sends_waits_for_a_lane_that_claimed_before_it() {
     assert!(rig.receive(1, 0, 20).is_empty());
     assert_eq!((rig.left(), rig.waiting(0), rig.waiting(1)), (vec![], 0, 8));
     rig.send(0, first);
-    assert_eq!(rig.left(), [], "the turn is open: more may come");
+    assert!(rig.left().is_empty(), "the turn is open: more may come");
     assert!(rig.receive(0, 0, 1_000).is_empty());
     assert_eq!(rig.left(), (0..12).collect::<Vec<_>>());
     assert_eq!((rig.waiting(0), rig.waiting(1)), (0, 0));

@@ -83,7 +83,7 @@ fn lanes_of_one_queue_take_turns_and_are_counted() {
         packets.into_iter().for_each(|packet| cache.free(packet));
     }
     assert_eq!(stamps[..3].concat(), (0..60).collect::<Vec<_>>());
-    assert_eq!(stamps[3..].concat(), []);
+    assert!(stamps[3..].concat().is_empty());
     let sharing = nic.monitor().sharing();
     let counted: Vec<_> =
         sharing[0].claimants.iter().map(|one| (one.claims, one.packets, one.pauses)).collect();

@@ -1,7 +1,9 @@
 //! Functions by name: what a program knows of each before a configuration names it, and the function that a configuration
 //! has made of it.
 
+mod build;
 mod facts;
+mod static_chain;
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +14,9 @@ use rheostat_settings::device::Device;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 
+pub use build::{BuildCx, BuildError, Built, Lines, PortShare, PortShares};
 pub use facts::{FlowPlace, FunctionFacts};
+pub use static_chain::{StaticChain, alone, alone_on_objects, chain_of, pair};
 
 /// A function that configurations can name.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,17 @@ pub struct Missing {
 pub trait FunctionSettings: Any + fmt::Debug + Send + Sync {
     /// Properties of the function that other parts of a configuration depend on.
     fn facts(&self) -> FunctionFacts;
+
+    /// Builds the function.
+    ///
+    /// # Errors
+    /// [`BuildError`] when it cannot be built as configured.
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError>;
+
+    /// These settings in a chain with `others`, if they have to be different there.
+    fn among(&self, _others: &[&FunctionFacts]) -> Option<Arc<dyn FunctionSettings>> {
+        None
+    }
 
     /// Writes the settings in words, as whole lines; the first follows the function's name.
     ///

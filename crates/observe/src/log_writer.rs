@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use rheostat_nf::registry::Lines;
 use thiserror::Error;
 
 /// How often the log is looked at.
@@ -78,23 +79,6 @@ impl LogMonitor {
         // Relaxed: a count, exact once the writer is closed.
         let lost = self.0.lost.load(Ordering::Relaxed);
         Some(LogError::Incomplete { path: self.0.path.clone(), lost, problem })
-    }
-}
-
-/// What a log is made of.
-pub trait Lines: Send + 'static {
-    /// Writes what has come since the last time, one JSON object per line. Returns how much it was.
-    ///
-    /// # Errors
-    /// Those of the file.
-    fn write_new(&mut self, file: &mut dyn Write) -> io::Result<usize>;
-
-    /// Writes what was held back, as nothing comes any more.
-    ///
-    /// # Errors
-    /// Those of the file.
-    fn write_last(&mut self, _file: &mut dyn Write) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,10 +1,10 @@
 //! How many ports of a NAT's external addresses are in use, for the summary and for status requests during the run.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rheostat_functions::nat::{PortShare, PortUsage};
+use rheostat_nf::registry::{PortShare, PortShares};
 use serde::{Deserialize, Serialize};
 
 /// From this share of its ports in use on, in per cent, an external address is short of ports.
@@ -38,13 +38,13 @@ pub struct PortLine {
 /// The ports of a run's NAT.
 #[derive(Debug)]
 pub struct PortBoard {
-    usage: PortUsage,
+    usage: Arc<dyn PortShares>,
     scarcity: Mutex<Scarcity>,
 }
 
 impl PortBoard {
     /// A board for the ports that `usage` counts.
-    pub fn new(usage: PortUsage) -> PortBoard {
+    pub fn new(usage: Arc<dyn PortShares>) -> PortBoard {
         PortBoard { usage, scarcity: Mutex::default() }
     }
 

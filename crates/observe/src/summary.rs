@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_base::DropReason;
-use rheostat_run::{LaneSample, Ranking, RunReport, Sample};
-use rheostat_state::Estimate;
+use rheostat_run::{LaneSample, RunReport, Sample};
 use serde::{Deserialize, Serialize};
+
+pub use rheostat_functions::monitor::TopLine;
 
 pub use self::migration_metrics::MigrationMetrics;
 pub use self::offloaded::Offloaded;
@@ -119,29 +120,6 @@ pub struct Flows {
     pub live: u64,
     /// The sum of the most flows that each lane held at once.
     pub peak: u64,
-}
-
-/// An entry of a ranking, and what is known of its count.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TopLine {
-    /// The host or flow.
-    pub name: String,
-    /// Counted for sure.
-    pub least: u64,
-    /// It is not more.
-    pub most: u64,
-}
-
-impl TopLine {
-    /// The entries of a ranking.
-    pub fn of(ranking: &Ranking) -> Vec<TopLine> {
-        let line = |(name, count): (&str, Estimate)| TopLine {
-            name: name.to_owned(),
-            least: count.least(),
-            most: count.most,
-        };
-        ranking.top().into_iter().map(line).collect()
-    }
 }
 
 /// What one lane did.

@@ -28,7 +28,7 @@ pub(super) fn explain(
     let load = Load::from_share(load).filter(|load| *load > Load::ZERO).ok_or(Error::Load)?;
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
-    let chain = chains::without_logs(&config, 1)?.chain;
+    let chain = chains::without_logs(app, &config, 1)?.chain;
     let Layout { steering, lanes, .. } = assemble::lay_out(&config, &chain)?;
     let mut breakdown = Breakdown::new(steering);
     let mut span = Span::default();

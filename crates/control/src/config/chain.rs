@@ -8,13 +8,9 @@ use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::{choice, list};
 use rheostat_settings::reader::{Table, Value};
-use rheostat_settings::suggestion::enumerate;
 
 use super::DeviceConfig;
 use crate::registry::Registry;
-
-/// The chains that are compiled in, besides that of no function: one of each alone, and these.
-const CHAINS: [&[&str]; 1] = [&["firewall", "nat"]];
 
 /// The settings of a function; `None` when they could not be read.
 type Settings = Option<Arc<dyn FunctionSettings>>;
@@ -60,7 +56,7 @@ pub(super) fn read(
         };
         configured.extend(one.map(|one| ConfiguredFunction::new(function.name, one)));
     }
-    alone(&configured, findings);
+    settle(&mut configured);
     configured
 }
 
@@ -84,20 +80,19 @@ fn default(function: &Registration, devices: &[Device], findings: &mut Findings)
     }
 }
 
-/// Refuses a NAT on shared objects beside others.
-fn alone(configured: &[ConfiguredFunction], findings: &mut Findings) {
-    let is_shared =
-        |function: &ConfiguredFunction| function.name() == "nat" && !function.facts().owns_flows();
-    if configured.len() > 1 && configured.iter().any(is_shared) {
-        let finding = Finding::mistake("chain.functions", "a NAT on shared objects stands alone")
-            .at(findings.place("chain.functions"), "in one chain with another")
-            .at(findings.place("function.nat.state"), "what others do cannot be undone")
-            .help("remove `state`, or the other functions from the chain");
-        findings.push(finding);
+/// Gives functions the settings that they need in this chain.
+fn settle(chain: &mut [ConfiguredFunction]) {
+    for at in 0..chain.len() {
+        let others = chain.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<_> = others.map(|(_, function)| function.facts()).collect();
+        let others: Vec<_> = others.iter().collect();
+        if let Some(settings) = chain[at].settings().among(&others) {
+            chain[at] = ConfiguredFunction::new(chain[at].name(), settings);
+        }
     }
 }
 
-/// A conversion to functions of which each comes once, in a chain that there is.
+/// A conversion to functions of which each comes once.
 fn functions<'r>(
     registry: &'r Registry,
 ) -> impl Fn(&Value<'_>, &mut Findings) -> Option<Vec<&'r Registration>> {
@@ -118,24 +113,8 @@ fn functions<'r>(
             findings.push(finding);
             return None;
         }
-        if names.len() > 1 && !CHAINS.contains(&names.as_slice()) {
-            let chains = CHAINS.map(written);
-            let finding = value.mistake("these functions do not make a chain in this order");
-            let help = format!(
-                "have one function, or {}: packets from inside pass them in this order",
-                enumerate(chains.iter().map(String::as_str))
-            );
-            findings.push(finding.help(help));
-            return None;
-        }
         Some(functions)
     }
-}
-
-/// A chain as it is written in a file.
-fn written(chain: &[&str]) -> String {
-    let words: Vec<_> = chain.iter().map(|name| format!("\"{name}\"")).collect();
-    format!("[{}]", words.join(", "))
 }
 
 fn not_in_chain(table: &Table<'_>, findings: &Findings) -> Finding {

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+use rheostat_nf::registry::{
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same,
+};
+use rheostat_nf::shared_link;
 
-use super::AntiDdosConfig;
 use super::settings::{describe, read};
+use super::{AntiDdos, AntiDdosConfig};
 
 /// The detector of attacks with many flows.
 pub const ANTIDDOS: Registration = Registration {
@@ -19,6 +22,10 @@ pub const ANTIDDOS: Registration = Registration {
 impl FunctionSettings for AntiDdosConfig {
     fn facts(&self) -> FunctionFacts {
         FunctionFacts { flows: FlowPlace::ObjectsAndShards, ..FunctionFacts::default() }
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        Ok(Built::of(shared_link(AntiDdos::new(self.clone(), cx.objects), cx.objects)))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

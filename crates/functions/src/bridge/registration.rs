@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_nf::registry::{FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same};
+use rheostat_nf::registry::{
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same,
+};
+use rheostat_nf::shared_link;
 
-use super::BridgeConfig;
 use super::settings::{describe, ports, read};
+use super::{Bridge, BridgeConfig};
 
 /// The bridge.
 pub const BRIDGE: Registration = Registration {
@@ -24,6 +27,10 @@ impl FunctionSettings for BridgeConfig {
             bridges: true,
             ..FunctionFacts::default()
         }
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        Ok(Built::of(shared_link(Bridge::new(self.clone(), cx.objects), cx.objects)))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_nf::registry::{FunctionFacts, FunctionSettings, Registration, is_same};
+use rheostat_nf::link;
+use rheostat_nf::registry::{
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration, is_same,
+};
 use rheostat_settings::findings::Findings;
 
-use super::FirewallConfig;
 use super::settings::{describe, read, shadow};
+use super::{Firewall, FirewallConfig};
 
 /// The firewall.
 pub const FIREWALL: Registration = Registration {
@@ -20,6 +23,10 @@ pub const FIREWALL: Registration = Registration {
 impl FunctionSettings for FirewallConfig {
     fn facts(&self) -> FunctionFacts {
         FunctionFacts::default()
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        Ok(Built::of(link(Firewall::new(self.clone()).limited_by(cx.errors.clone()))))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

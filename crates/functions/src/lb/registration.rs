@@ -1,13 +1,17 @@
 //! The load balancer as configurations know it.
 
+use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rheostat_nf::registry::{FunctionFacts, FunctionSettings, Missing, Registration, is_same};
+use rheostat_nf::link;
+use rheostat_nf::registry::{
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration, is_same,
+};
 
-use super::LbConfig;
 use super::settings::{describe, read};
+use super::{Lb, LbConfig, Mode};
 
 /// The load balancer.
 pub const LB: Registration = Registration {
@@ -24,10 +28,16 @@ pub const LB: Registration = Registration {
 impl FunctionSettings for LbConfig {
     fn facts(&self) -> FunctionFacts {
         FunctionFacts {
-            second_key: true,
+            second_key: self.services.iter().any(|service| service.mode == Mode::Nat),
             served: self.services.iter().map(|service| service.vip).collect(),
             ..FunctionFacts::default()
         }
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        let lb = Lb::new(self.clone()).limited_by(cx.errors.clone());
+        let control: Option<Arc<dyn Any + Send + Sync>> = Some(lb.board());
+        Ok(Built { control, ..Built::of(link(lb)) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration, is_same,
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Lines, Missing,
+    Registration, is_same,
 };
+use rheostat_nf::{link, shared_link};
 
 use super::settings::{EXAMPLE, NatFunction, describe, read};
+use super::{MappingLog, Nat, PortUsage, SharedNat};
 
 /// The NAT.
 pub const NAT: Registration = Registration {
@@ -28,12 +31,32 @@ impl FunctionSettings for NatFunction {
                 Some(_) => FlowPlace::Objects,
                 None => FlowPlace::Shards,
             },
-            second_key: true,
+            second_key: self.sharing.is_none(),
             translated: Some(self.nat.inside.clone()),
             ports: Some(self.nat.ports.clone()),
             served: self.nat.external.iter().map(|address| (*address).into()).collect(),
             ..FunctionFacts::default()
         }
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        let config = self.nat.clone();
+        if let Some(sharing) = self.sharing {
+            let nat = SharedNat::new(config, sharing, cx.objects, &mut cx.rng())?;
+            return Ok(Built::of(shared_link(nat.limited_by(cx.errors.clone()), cx.objects)));
+        }
+        if !cx.runs {
+            return Ok(Built::of(link(Nat::new(config, None)?.limited_by(cx.errors.clone()))));
+        }
+        let log = self.log.as_ref().map(|path| (path.clone(), MappingLog::new()));
+        let usage = PortUsage::new(&config);
+        let nat = Nat::new(config, log.as_ref().map(|(_, log)| log.clone()))?;
+        let nat = nat.limited_by(cx.errors.clone()).with_usage(usage.clone());
+        Ok(Built {
+            log: log.map(|(path, log)| (path, Box::new(log) as Box<dyn Lines>)),
+            ports: Some(Arc::new(usage)),
+            ..Built::of(link(nat))
+        })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,7 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rheostat_nf::registry::{PortShare, PortShares};
 use rheostat_state::Gauges;
 
 use super::config::{Mapping, NatConfig};
@@ -34,29 +35,6 @@ enum Watched {
     Sum(Gauges),
     /// For each shard the fullest remote endpoint, two values by address and protocol: see [`pack`].
     Fullest(Arc<Mutex<Vec<Gauges>>>),
-}
-
-/// The use of one external address by one protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortShare {
-    /// The external address.
-    pub address: Ipv4Addr,
-    /// The IP protocol.
-    pub protocol: u8,
-    /// With address- and port-dependent mapping, the remote endpoint to which the largest share of a shard's ports
-    /// is in use. The figures are those of that shard.
-    pub remote: Option<(Ipv4Addr, u16)>,
-    /// The ports that have a flow that is not over.
-    pub in_use: u64,
-    /// The ports that the configuration gives out.
-    pub ports: u64,
-}
-
-impl PortShare {
-    /// Ports in use, in per cent of those there are.
-    pub fn per_cent(&self) -> u64 {
-        self.in_use * 100 / self.ports.max(1)
-    }
 }
 
 impl PortUsage {
@@ -91,7 +69,7 @@ impl PortUsage {
                     let (in_use, ports) = (in_use as u64, ports as u64);
                     Some(PortShare { remote: Some(remote), in_use, ports, ..none })
                 });
-                shares.max_by_key(PortShare::per_mille).unwrap_or(none)
+                shares.max_by_key(per_mille).unwrap_or(none)
             }
         };
         places.enumerate().map(share).collect()
@@ -110,10 +88,14 @@ impl PortUsage {
     }
 }
 
-impl PortShare {
-    fn per_mille(&self) -> u64 {
-        self.in_use * 1_000 / self.ports.max(1)
+impl PortShares for PortUsage {
+    fn shares(&self) -> Vec<PortShare> {
+        PortUsage::shares(self)
     }
+}
+
+fn per_mille(share: &PortShare) -> u64 {
+    share.in_use * 1_000 / share.ports.max(1)
 }
 
 /// Where a shard publishes the ports that it has in use.

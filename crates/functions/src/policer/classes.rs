@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
+use rheostat_base::Time;
 use rheostat_steer::Prefix;
 use thiserror::Error;
 
-use super::meter::Meter;
+use super::meter::{Bucket, Meter};
 
 /// The meters there are, each for the addresses of some prefixes and one for all others. `None` in
 /// place of a meter lets everything pass.
@@ -83,6 +85,13 @@ impl Classes {
     /// The meter of addresses without a class.
     pub fn others(&self) -> Option<&Meter> {
         self.meter(ClassId(0))
+    }
+
+    /// The longest time in which an empty bucket of any class is full.
+    pub(super) fn slowest(&self) -> Duration {
+        let empty = Bucket::of_words([0; 3]);
+        let full = |meter: &Meter| meter.full_at(&empty).since(Time::ZERO);
+        self.meters.iter().flatten().map(full).max().unwrap_or_default()
     }
 
     /// How many classes there are besides that of all others.

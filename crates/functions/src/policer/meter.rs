@@ -71,6 +71,18 @@ pub struct Bucket {
 
 const _: () = assert!(size_of::<Bucket>() == 24);
 
+impl Bucket {
+    /// The bucket as plain words, to be kept in shared objects.
+    pub(super) fn to_words(self) -> [u64; 3] {
+        [self.tokens[0], self.tokens[1], self.counted.as_nanos()]
+    }
+
+    /// A bucket that was kept as words.
+    pub(super) fn of_words([first, second, counted]: [u64; 3]) -> Bucket {
+        Bucket { tokens: [first, second], counted: Time::from_nanos(counted) }
+    }
+}
+
 impl Meter {
     /// A limit with two colours: what is not green is red.
     ///

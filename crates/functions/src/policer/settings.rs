@@ -15,7 +15,7 @@ use rheostat_settings::device::side;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::integer;
+use rheostat_settings::reader::convert::number::{count, integer};
 
 /// The least that a policer's configuration needs.
 pub(super) const EXAMPLE: &str =
@@ -34,6 +34,9 @@ const FATES: [(&str, bool); 2] = [("pass", true), ("drop", false)];
 /// Bits of an IPv6 address that name one subscriber: the rest is the host's to choose (RFC 4291, 2.5.4).
 const IPV6_PREFIX: u8 = 64;
 
+/// Addresses that have a bucket at a time, where buckets are in objects that all lanes share.
+const SUBSCRIBERS: usize = 65_536;
+
 /// Reads the settings of the policer; `None` when without what could not be read there is none.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<PolicerConfig> {
     let whose = table.require("per", "per = \"inside\"", findings, choice(&SUBJECTS));
@@ -42,21 +45,23 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Pol
     let v6 = v6.map_or(IPV6_PREFIX, |length| length as u8);
     let subject = |whose| Subject { whose, v4, v6 };
     let from = table.read("from", findings, side);
-    let count = table.read("count", findings, choice(&COUNTS)).unwrap_or_default();
+    let counted = table.read("count", findings, choice(&COUNTS)).unwrap_or_default();
     let kind = table.read("meter", findings, choice(&Kind::NAMES)).unwrap_or_default();
     let classes = classes::read(table, kind, [v4, v6], findings);
     let colours = marking::read_colours(table, kind, findings);
     let actions = marking::read_actions(table, kind, findings);
     let table_full = table.read("table_full", findings, choice(&FATES));
     let non_ip = table.read("non_ip", findings, choice(&FATES));
+    let subscribers = table.read("subscribers", findings, count(1..=1 << 26));
     Some(PolicerConfig {
         subject: subject(whose?),
         from,
-        count,
+        count: counted,
         classes: classes?,
         colours,
         actions,
         pass_when_full: table_full.unwrap_or(false),
         pass_non_ip: non_ip.unwrap_or(true),
+        subscribers: subscribers.map_or(SUBSCRIBERS, |count| count as usize),
     })
 }

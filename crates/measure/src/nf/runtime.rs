@@ -122,6 +122,7 @@ pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, Me
         actions: Actions::default(),
         pass_when_full: false,
         pass_non_ip: true,
+        subscribers: 65_536,
     };
     run(spec, bench, &shipped::policer(Policer::new(config))?)
 }

@@ -37,6 +37,8 @@ pub struct FunctionFacts {
     pub needs_addresses: bool,
     /// The hosts whose addresses it translates, if it translates; empty for all that send from inside.
     pub translated: Option<PrefixList>,
+    /// Whether it distinguishes hosts inside by their addresses, so that it cannot stand behind a function that translates these.
+    pub by_inner_address: bool,
     /// The ports that it gives flows, if it does.
     pub ports: Option<RangeInclusive<u16>>,
     /// The addresses it stands for: packets to them are the chain's.

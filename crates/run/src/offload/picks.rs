@@ -221,11 +221,11 @@ mod tests {
         assert_eq!(world.end_epoch(&[(1, 30)]).0, [1]);
         world.picks.note_home(FlowNumber::new(LaneId(0), 0));
         for _ in 0..STAYS - 1 {
-            assert_eq!(world.end_epoch(&[(1, 30)]).0, []);
+            assert!(world.end_epoch(&[(1, 30)]).0.is_empty());
         }
         assert_eq!(world.end_epoch(&[(1, 30)]).0, [1]);
         world.picks.note_stays(name(2));
-        assert_eq!(world.end_epoch(&[(2, 30)]).0, [], "and the other is idle");
+        assert!(world.end_epoch(&[(2, 30)]).0.is_empty(), "and the other is idle");
     }
 
     #[test]

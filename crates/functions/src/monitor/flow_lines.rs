@@ -6,14 +6,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat_base::Time;
-use rheostat_functions::monitor::{FlowRecord, MonitorLog, TopReport, WayCounts};
+use rheostat_nf::registry::Lines;
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::protocol::{ICMPV4, ICMPV6, has_ports};
 use rheostat_run::Ranking;
 use serde::Serialize;
 
-use crate::log_writer::Lines;
-use crate::summary::TopLine;
+use super::{FlowRecord, MonitorLog, TopLine, TopReport, WayCounts};
 
 /// Intervals that may wait for shards that are behind. A shard without packets reports nothing as long as its lane has none
 /// either.
@@ -221,9 +220,8 @@ impl Lines for FlowLines {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use rheostat_functions::monitor::EndReason;
-
     use super::*;
+    use crate::monitor::EndReason;
 
     #[test]
     fn a_line_states_the_endpoints_of_a_flow_its_volume_and_how_it_ended() {

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
 
-use rheostat_functions::nat::{MappingChange, MappingEvent, MappingLog};
+use rheostat_nf::registry::Lines;
 use serde::Serialize;
 
-use crate::log_writer::Lines;
+use super::{MappingChange, MappingEvent, MappingLog};
 
 /// One line.
 #[derive(Serialize)]
