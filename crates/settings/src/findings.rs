@@ -11,6 +11,8 @@ use crate::diagnostic::Finding;
 pub struct Findings {
     list: Vec<Finding>,
     places: BTreeMap<String, Range<usize>>,
+    /// Keys whose value is that of a flag.
+    flags: Vec<String>,
 }
 
 impl Findings {
@@ -27,6 +29,12 @@ impl Findings {
     /// Forgets where `key` stands, because a flag has taken the place of its value.
     pub fn forget_place(&mut self, key: &str) {
         self.places.remove(key);
+        self.flags.push(key.to_owned());
+    }
+
+    /// Whether the value of `key` is that of a flag.
+    pub fn is_flag(&self, key: &str) -> bool {
+        self.flags.iter().any(|flag| flag == key)
     }
 
     /// Where the value of `key` stands, if the file has it.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `document` | text to a TOML document, with all errors of syntax |
 //! | `reader` | a document's keys to typed values, with all that do not fit |
+//! | `declared` | settings declared once: reading, flags, help and descriptions come from the declaration |
 //! | `findings` | the mistakes noted so far, and the place of each key |
 //! | `diagnostic` | a mistake, and its report with lines of the file |
 //! | `device` | devices by name and side, as other settings refer to them |
@@ -12,6 +13,7 @@
 //! | `lifetime` | lifetimes of flows, with the least that RFCs require |
 //! | `suggestion` | the nearest known word, lists of words |
 
+pub mod declared;
 pub mod device;
 pub mod diagnostic;
 pub mod document;
