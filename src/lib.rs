@@ -85,6 +85,7 @@ pub use rheostat_nf::{
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_run::{Metrics, Unusual};
+pub use rheostat_settings::{declared, settings};
 pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};

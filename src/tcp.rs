@@ -30,6 +30,7 @@ pub use rheostat_ip::InterfaceAddress;
 pub use rheostat_serve::blocking::{
     Blocking, BlockingConfig, BlockingListener, BlockingStream, StreamError,
 };
+pub use rheostat_serve::registry::Events;
 pub use rheostat_serve::{
     Application, ConnectError, ConnectionId, Encoded, Ended, Handled, Handler, ListenerConfig,
     OutgoingConfig, Parsed, Rehearsal, ReplyBuffer, ServeConfig, ServeControl, ServeError,

@@ -3,6 +3,7 @@
 use rheostat_control::Registry;
 use rheostat_nf::registry::Registration;
 use rheostat_run::poll::{PollPolicy, PollingRegistration};
+use rheostat_serve::registry::{ApplicationRegistration, MakeApplication};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
 /// A program that runs functions and services.
@@ -16,7 +17,9 @@ impl App {
     /// The program with everything that comes with rheostat.
     pub fn new() -> App {
         let registry = Registry::new().with_chains(rheostat_functions::shipped::CHAINS);
-        App { registry }.functions(rheostat_functions::ALL)
+        App { registry }
+            .functions(rheostat_functions::ALL)
+            .applications(crate::serve::applications())
     }
 
     /// Registers functions, which configurations can name from then on.
@@ -60,6 +63,27 @@ impl App {
     pub fn registered_polling(mut self, polling: PollingRegistration) -> App {
         self.registry = self.registry.with_polling(polling);
         self
+    }
+
+    /// Registers applications, which `rheo serve` and configurations can name from then on.
+    #[must_use]
+    pub fn applications(
+        mut self,
+        applications: impl IntoIterator<Item = ApplicationRegistration>,
+    ) -> App {
+        self.registry = self.registry.with_applications(applications);
+        self
+    }
+
+    /// Registers the application that `make` makes, for `rheo serve NAME` and `service = "NAME"`: of nothing, or of settings that
+    /// `rheostat::settings!` declares, which are keys of `[serve]` and flags. Each run makes one, which all lanes share.
+    #[must_use]
+    pub fn application<Arguments>(
+        self,
+        name: &'static str,
+        make: impl MakeApplication<Arguments>,
+    ) -> App {
+        self.applications([make.registration(name)])
     }
 }
 

@@ -221,7 +221,7 @@ pub(crate) fn pool_config(config: &Config, lanes: usize) -> MempoolConfig {
     };
     let shared = |device: &DeviceConfig| match &device.kind {
         DeviceKind::Live(live) => matches!(live.access, Access::AfXdp { .. }),
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => false,
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => false,
     };
     match config.devices.iter().any(shared) {
         true => MempoolConfig::umem(buffers),

@@ -7,11 +7,13 @@ mod port_rate;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_control::{AnyMachine, Config, LoadError, Machine};
+use rheostat_control::{AnyMachine, Config, LoadError, Machine, Report};
+use rheostat_serve::registry::ApplicationError;
 use rheostat_steer::{PacketSet, Protocols};
 use thiserror::Error;
 
 use crate::app::App;
+use crate::assemble::{self, AssembleError};
 use crate::chains::{self, BuildError};
 use crate::machine::ThisMachine;
 use crate::network::{self, WiringError};
@@ -35,6 +37,10 @@ pub(crate) enum Error {
     Network(#[from] WiringError),
     #[error("{0}")]
     Preflight(#[from] PreflightError),
+    #[error("{0}")]
+    Application(#[from] ApplicationError),
+    #[error("{0}")]
+    Assemble(#[from] AssembleError),
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +93,9 @@ fn check(app: &App, args: &Args) -> Result<ExitCode, Error> {
         Config::load_for(&args.config, &args.overrides.to_overrides(), machine, &app.registry)?;
     if !warnings.is_empty() && !args.json {
         out::report(&warnings);
+    }
+    if serve::is_over_kernel(&config) {
+        return check_over_kernel(&config, &warnings, args);
     }
     if let Some(serve) = config.serve.clone()
         && !args.offline
@@ -144,4 +153,32 @@ fn check(app: &App, args: &Args) -> Result<ExitCode, Error> {
         warnings.iter().chain(&running).for_each(|warning| err!("warning: {warning}"));
     }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks a service over the kernel's sockets, which has no packets to place.
+fn check_over_kernel(config: &Config, warnings: &Report, args: &Args) -> Result<ExitCode, Error> {
+    if !args.offline
+        && let Some(serve) = &config.serve
+    {
+        serve.application.check()?;
+        assemble::choose_cores(config)?;
+    }
+    if args.json {
+        let devices: Vec<_> = config.devices.iter().map(|device| &device.name).collect();
+        let outcome = serde_json::json!({
+            "ok": true,
+            "warnings": warnings.findings().len(),
+            "diagnostics": diagnostics::of_report(warnings),
+            "devices": devices,
+            "packet_set": "",
+            "port_rate": null,
+            "placing": [],
+            "memory": null,
+        });
+        out!("{outcome}");
+    } else {
+        out!("{config}");
+        out!("TCP is the kernel's, which spreads connections over lanes");
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -36,6 +36,8 @@ pub(crate) enum DeviceError {
     Write(#[from] WriteError),
     #[error("there is no such traffic: {0}")]
     Mix(#[from] MixError),
+    #[error("device `{device}` is the kernel's sockets, which have no packets: it is for services")]
+    Host { device: String },
 }
 
 /// What opening devices takes, beside their own settings.
@@ -98,7 +100,7 @@ pub(crate) fn check(
     let buffers = assemble::pool_config(config, lanes).buffers as usize;
     for device in &config.devices {
         match &device.kind {
-            DeviceKind::Sim(_) => {}
+            DeviceKind::Sim(_) | DeviceKind::Host => {}
             DeviceKind::Pcap(pcap) => {
                 // What is read from a pipe would be missing in the run.
                 let is_file = |path: &&Path| !is_standard(path);
@@ -152,6 +154,9 @@ impl Opener<'_> {
                     self.open_simulated(id, config, configs.len(), &mut devices.writers)?
                 }
                 DeviceKind::Live(live) => self.open_live(id, config, live, &mut devices.watched)?,
+                DeviceKind::Host => {
+                    return Err(DeviceError::Host { device: config.name.clone() });
+                }
             };
             devices.devices.push(device);
         }
@@ -208,7 +213,9 @@ impl Opener<'_> {
                 let input = pcap.input.clone();
                 Ok(Box::new(PcapDevice::open(PcapConfig { input, output, nic }, self.pool)?))
             }
-            DeviceKind::Live(_) => unreachable!("live devices are opened elsewhere"),
+            DeviceKind::Live(_) | DeviceKind::Host => {
+                unreachable!("live devices are opened elsewhere")
+            }
         }
     }
 

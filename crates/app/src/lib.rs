@@ -103,7 +103,8 @@ struct Cli {
 enum Command {
     /// Run a chain of functions, or a service, as configured.
     Run(run::Args),
-    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay, synthetic work.
+    /// Serve TCP connections in the lanes: HTTP, a store of keys and values, echo, a relay, synthetic work, and what the program
+    /// registers.
     Serve(Box<serve::Args>),
     /// Measure the latency of a server over TCP, with an open loop of requests.
     Load(Box<load::Args>),
@@ -156,12 +157,18 @@ impl App {
     }
 }
 
+/// The command line of `app`: a subcommand of `serve` for each of its applications, and the names of registered kinds in help.
+fn command_line(app: &App) -> clap::Command {
+    let command = serve::with_applications(Cli::command(), &app.registry);
+    registered_help::with_names(command, &app.registry)
+}
+
 fn main_of(app: &App) -> ExitCode {
     // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let words = registered_help::with_names(Cli::command(), &app.registry).try_get_matches();
-    let command = match words.and_then(|words| Cli::from_arg_matches(&words)) {
+    let parsed = command_line(app).try_get_matches();
+    let command = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command }) => command,
         Err(error) => return out::usage(&error),
     };

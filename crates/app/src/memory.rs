@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rheostat_base::{Cgroups, ShardId};
 use rheostat_control::Config;
+use rheostat_control::config::ServeConfig;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
-use rheostat_control::config::{ServeConfig, ServiceConfig};
 use rheostat_io::{DrawnArrivals, Peer};
 use rheostat_measure::allocation;
 use rheostat_nf::{AnyChain, ShardInfo};
@@ -297,44 +297,22 @@ impl Process {
 
 /// What a service takes at most.
 fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
-    let mut parts = vec![Part {
+    let connections = Part {
         what: "data of connections",
-        bytes: serve.limits.memory as u64,
-        from: format!("of {} connections at most", serve.limits.connections),
+        bytes: serve.connection_memory as u64,
+        from: format!("of {} connections at most", serve.connections),
         setting: Some("[serve] connection_memory"),
-    }];
-    if let ServiceConfig::Http(http) = &serve.service
-        && !http.files.cache_time.is_zero()
-        && http.files.cache_memory > 0
-    {
-        let each = http.files.cache_memory as u64;
-        parts.push(Part {
-            what: "cached files",
-            bytes: lanes * each,
-            from: format!("{lanes} x {} KiB", each >> 10),
-            setting: Some("[serve] cache_memory"),
-        });
-    }
-    if let ServiceConfig::Resp(resp) = &serve.service {
-        parts.push(Part {
-            what: "keys and values",
-            bytes: resp.memory as u64,
-            from: "all that the store may hold".to_owned(),
-            setting: Some("[serve] memory"),
-        });
-    }
-    if let ServiceConfig::Work(work) = &serve.service
-        && let Ok(buffer) = crate::serve::buffer_bytes(work)
-        && buffer > 0
-    {
-        parts.push(Part {
-            what: "buffers of workers",
-            bytes: lanes * buffer,
-            from: format!("{lanes} x {}", work.buffer),
-            setting: Some("[serve] buffer"),
-        });
-    }
-    parts
+    };
+    let own = serve.application.facts().memory.into_iter().map(|memory| Part {
+        what: memory.purpose,
+        bytes: if memory.is_per_lane { lanes * memory.bytes } else { memory.bytes },
+        from: match memory.is_per_lane {
+            true => format!("{lanes} x {}", memory.from),
+            false => memory.from,
+        },
+        setting: Some(memory.setting),
+    });
+    [connections].into_iter().chain(own).collect()
 }
 
 /// What the functions keep for one shard, which is made once to see. 0 in a program whose allocator does not count.
@@ -357,6 +335,7 @@ fn ring_bytes(device: &DeviceConfig) -> u64 {
             Access::AfPacket { .. } => u64::from(live.ring) * PACKET_SLOT,
             Access::Tap => 0,
         },
+        DeviceKind::Host => 0,
     }
 }
 

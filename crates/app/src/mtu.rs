@@ -117,7 +117,7 @@ impl Devices {
             name: device.name.clone(),
             interface: match &device.kind {
                 DeviceKind::Live(live) => live.interface.clone(),
-                DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
+                DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
             },
             configured: device.mtu.map(u32::from),
             has_v6: device.addresses.iter().any(|own| own.address.is_ipv6()),

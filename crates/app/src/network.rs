@@ -219,7 +219,7 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringEr
 fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, WiringError> {
     let own = match &config.kind {
         DeviceKind::Live(live) => link(live)?,
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
     };
     let mac = match (config.mac, own) {
         (Some(MacAddress(mac)), _) => mac,

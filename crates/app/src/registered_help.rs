@@ -38,11 +38,12 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::serve::with_applications;
     use crate::{App, Cli};
 
     /// The help of `flag` of the command that these words call.
     fn help(registry: &Registry, words: &[&str], flag: &str) -> String {
-        let root = with_names(Cli::command(), registry);
+        let root = with_names(with_applications(Cli::command(), registry), registry);
         let command = words.iter().fold(&root, |command, word| {
             command.find_subcommand(word).unwrap_or_else(|| panic!("no command {word}"))
         });

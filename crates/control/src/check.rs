@@ -3,6 +3,7 @@
 mod chain;
 mod classes;
 mod files;
+mod host;
 mod interfaces;
 mod machine;
 mod network;
@@ -40,7 +41,10 @@ pub(crate) fn across_tables(
         files::check(config, file, machine, findings);
         interfaces::check(&config.devices, findings);
         replies::check(&config.devices, findings);
-        network::check(config, findings);
+        if !host::is_host(config) {
+            network::check(config, findings);
+        }
+        host::check(config, findings);
     }
     serving::check(config, findings);
     shards(config, findings);

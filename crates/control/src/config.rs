@@ -29,7 +29,7 @@ pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
 pub use pool::PoolConfig;
 pub use run::RunConfig;
-pub use serve::{HttpServiceConfig, ServeConfig, ServiceConfig};
+pub use serve::{ServeConfig, ServeSettings};
 pub use state::StateConfig;
 pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;
@@ -225,7 +225,10 @@ impl Config {
                 DeviceKind::Live(live) if live.interface.is_none() => {
                     Some(MissingInput::Interface { device: name, kind: live.word() })
                 }
-                DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
+                DeviceKind::Pcap(_)
+                | DeviceKind::Sim(_)
+                | DeviceKind::Live(_)
+                | DeviceKind::Host => None,
             }
         };
         self.devices.iter().find_map(missing).map_or(Ok(()), Err)
@@ -251,7 +254,13 @@ impl Config {
         });
         let devices: Vec<_> = devices.into_iter().flatten().collect();
         let network = NetworkConfig::read(root, &devices, findings);
-        let serve = root.section("serve", findings, ServeConfig::read).flatten();
+        // The kernel picks a port of its sockets in place of 0.
+        let has_host = devices.iter().any(|device| device.kind == DeviceKind::Host);
+        let least_port = if has_host { 0 } else { 1 };
+        let serve = root.section("serve", findings, |table, findings| {
+            ServeConfig::read(table, &registry.applications, least_port, findings)
+        });
+        let serve = serve.flatten();
         let chain = match is_service && !root.has("chain") && !root.has("function") {
             true => {
                 root.ignore(&["chain", "function"]);

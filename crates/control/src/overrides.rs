@@ -1,6 +1,6 @@
 //! What the command line sets in place of the configuration.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -71,6 +71,8 @@ pub enum KindOverride {
         /// Whether its ring was given.
         has_ring: bool,
     },
+    /// `host:ADDRESS`: the kernel's sockets at these addresses, separated by commas.
+    Host(Vec<IpAddr>),
 }
 
 /// Why the value of `--device` could not be read.
@@ -81,11 +83,13 @@ pub enum OverrideError {
     Form(String),
     /// A kind that will come.
     #[error(
-        "kind `{0}` is not available in this build yet; available: pcap, sim, af_xdp, af_packet, tap"
+        "kind `{0}` is not available in this build yet; available: pcap, sim, af_xdp, af_packet, tap, host"
     )]
     Planned(String),
     /// No kind of device.
-    #[error("`{kind}` is not a kind of device{hint}; available: pcap, sim, af_xdp, af_packet, tap")]
+    #[error(
+        "`{kind}` is not a kind of device{hint}; available: pcap, sim, af_xdp, af_packet, tap, host"
+    )]
     Kind {
         /// What stands there.
         kind: String,
@@ -102,6 +106,16 @@ pub enum OverrideError {
         name: String,
         /// What stands there.
         interface: String,
+    },
+    /// No address.
+    #[error(
+        "`{address}` is no address of `{name}`; write, for example, {name}=host:127.0.0.1 or {name}=host:[::1]"
+    )]
+    Address {
+        /// The device.
+        name: String,
+        /// What stands there.
+        address: String,
     },
     /// The ring of an interface could not be read.
     #[error("the ring of `{name}`: {reason}; write, for example, {name}=af_packet:eth1,ring=8192")]
@@ -135,6 +149,7 @@ impl FromStr for DeviceOverride {
             Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
             Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
             Some((_, KindName::Live(kind))) => live(name, *kind, argument)?,
+            Some((_, KindName::Host)) => host(name, argument)?,
             None if PLANNED_KINDS.contains(&word) => {
                 return Err(OverrideError::Planned(word.to_owned()));
             }
@@ -169,6 +184,16 @@ fn live(name: &str, kind: LiveKind, text: &str) -> Result<KindOverride, Override
         };
     }
     Ok(KindOverride::Live { config, has_ring: ring.is_some() })
+}
+
+/// Addresses of this machine, those of IPv6 in brackets or without.
+fn host(name: &str, text: &str) -> Result<KindOverride, OverrideError> {
+    let address = |text: &str| {
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let wrong = || OverrideError::Address { name: name.to_owned(), address: text.to_owned() };
+        inner.unwrap_or(text).parse().map_err(|_| wrong())
+    };
+    Ok(KindOverride::Host(text.split(',').map(address).collect::<Result<_, _>>()?))
 }
 
 /// A name that the kernel would take for an interface.
@@ -309,15 +334,22 @@ impl DeviceOverride {
             }
             return;
         };
-        let kind = &mut devices[index].kind;
+        let DeviceConfig { kind, addresses, .. } = &mut devices[index];
         match &self.kind {
+            KindOverride::Host(own) => {
+                *kind = DeviceKind::Host;
+                // Those that the command line of `rheo serve` has besides stand in the file that it writes.
+                if !own.iter().all(|own| addresses.iter().any(|known| known.address == *own)) {
+                    *addresses = own.iter().copied().map(LinkAddress::of_host).collect();
+                }
+            }
             KindOverride::Pcap(file) => {
                 change_captures(kind, |captures| captures.input = Some(file.clone()));
                 findings.forget_place(&format!("device[{index}].input"));
             }
             KindOverride::Sim(rate) => match kind {
                 DeviceKind::Sim(sim) => sim.rate = Some(*rate),
-                DeviceKind::Pcap(_) | DeviceKind::Live(_) => {
+                DeviceKind::Pcap(_) | DeviceKind::Live(_) | DeviceKind::Host => {
                     *kind =
                         DeviceKind::Sim(SimConfig { rate: Some(*rate), ..SimConfig::default() });
                 }
@@ -399,7 +431,7 @@ fn local_v6() -> [Prefix; 2] {
 fn change_captures(kind: &mut DeviceKind, change: impl FnOnce(&mut PcapConfig)) {
     let mut captures = match kind {
         DeviceKind::Pcap(captures) => std::mem::take(captures),
-        DeviceKind::Sim(_) | DeviceKind::Live(_) => PcapConfig::default(),
+        DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => PcapConfig::default(),
     };
     change(&mut captures);
     *kind = DeviceKind::Pcap(captures);

@@ -2,6 +2,7 @@
 
 use rheostat_nf::registry::{Registration, StaticChain};
 use rheostat_run::poll::{self, PollingRegistration};
+use rheostat_serve::registry::ApplicationRegistration;
 use rheostat_steer::policy::{self, PolicyRegistration};
 
 /// The kinds of things that a configuration can name. A name stands for the first of its kind that was registered.
@@ -15,16 +16,19 @@ pub struct Registry {
     pub policies: Vec<PolicyRegistration>,
     /// What workers without packets may do, the default first.
     pub polling: Vec<PollingRegistration>,
+    /// The applications that a service can have.
+    pub applications: Vec<ApplicationRegistration>,
 }
 
 impl Registry {
-    /// The policies that come along, of balancing and of polling, and no function.
+    /// The policies that come along, of balancing and of polling; no function, and no application.
     pub fn new() -> Registry {
         Registry {
             functions: Vec::new(),
             chains: Vec::new(),
             policies: policy::ALL.to_vec(),
             polling: poll::ALL.to_vec(),
+            applications: Vec::new(),
         }
     }
 
@@ -53,6 +57,16 @@ impl Registry {
     #[must_use]
     pub fn with_polling(mut self, polling: PollingRegistration) -> Registry {
         self.polling.push(polling);
+        self
+    }
+
+    /// Adds applications.
+    #[must_use]
+    pub fn with_applications(
+        mut self,
+        applications: impl IntoIterator<Item = ApplicationRegistration>,
+    ) -> Registry {
+        self.applications.extend(applications);
         self
     }
 }

@@ -241,7 +241,7 @@ fn the_service_writes_out_its_defaults() {
     let (usual, warnings) = Config::parse(text, "usual", &registry::all()).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(Some(serve), usual.serve.as_ref());
-    assert_eq!(serve.limits, Default::default());
+    assert_eq!(serve.limits(), Default::default());
     let listeners = serve.listeners();
     assert_eq!((listeners.len(), listeners[0].port), (1, 80));
     assert!(config.chain.is_empty());

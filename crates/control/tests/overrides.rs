@@ -199,7 +199,7 @@ fn device_flags_read_and_say_what_is_wrong() {
     assert_eq!(
         error("lan=pcpa:x").to_string(),
         "`pcpa` is not a kind of device (did you mean `pcap`?); \
-         available: pcap, sim, af_xdp, af_packet, tap"
+         available: pcap, sim, af_xdp, af_packet, tap, host"
     );
     assert_eq!(
         error("lan=sim:2M").to_string(),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use rheostat_base::LaneId;
 
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
+use crate::registry::{ApplicationKind, ApplicationRegistration, Program};
 
 /// The longest piece that comes back at once.
 const PIECE: usize = 16 << 10;
@@ -40,4 +41,12 @@ impl Application for Echo {
         out.put(reply);
         Encoded::Done
     }
+}
+
+/// `echo`.
+pub fn registration() -> ApplicationRegistration {
+    ApplicationKind::<()>::new("echo", "What a client sends comes back", |(), _| {
+        Ok(Program::requests(Echo).into())
+    })
+    .register()
 }

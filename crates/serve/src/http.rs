@@ -13,6 +13,7 @@ mod head;
 mod mime;
 mod range;
 mod reply;
+mod settings;
 mod tree;
 mod upload;
 
@@ -35,6 +36,7 @@ use self::head::{BodyLength, HeadError, Method, Progress};
 use self::range::{Range, RangeOutcome};
 pub use self::reply::HttpReply;
 use self::reply::{DateField, Envelope, Persistence, Status};
+pub use self::settings::{HttpSettings, registration};
 use self::tree::Tree;
 pub use self::upload::Upload;
 use self::upload::{Permits, UploadError};

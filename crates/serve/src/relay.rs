@@ -1,10 +1,13 @@
 //! A relay: each connection that is accepted is joined to one to another host, and what comes on one leaves on the other.
 
+mod settings;
+
 use std::net::SocketAddr;
 
 use rheostat_base::LaneId;
 use rheostat_tcp::CloseReason;
 
+pub use self::settings::{RelaySettings, registration};
 use crate::connections::ConnectionId;
 use crate::handler::{Handler, SocketEvent};
 use crate::sockets::Sockets;

@@ -8,6 +8,7 @@ mod command;
 mod execution;
 mod introspection;
 mod reply;
+mod settings;
 mod store;
 mod value;
 
@@ -20,6 +21,7 @@ use self::clients::{Clients, Registration};
 pub use self::command::Command;
 use self::command::{ParseError, Progress};
 pub use self::reply::RespReply;
+pub use self::settings::{RespSettings, registration};
 use self::store::Store;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 

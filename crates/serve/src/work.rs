@@ -12,6 +12,7 @@ mod kind;
 mod meter;
 mod operations;
 pub mod service_times;
+mod settings;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use self::kind::WorkKind;
 pub use self::meter::{ClassTimes, WorkMonitor};
 pub use self::operations::Operations;
 pub use self::service_times::ServiceTimes;
+pub use self::settings::{WorkSettings, application, buffer_bytes, calibrated, wrong_buffer};
 
 use self::frame::FrameError;
 use self::meter::Meter;

@@ -30,7 +30,7 @@ pub(super) struct Placing<'a> {
 impl HashedBy {
     fn of(device: &DeviceConfig) -> HashedBy {
         match device.kind {
-            DeviceKind::Pcap(_) | DeviceKind::Sim(_) => HashedBy::Software,
+            DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => HashedBy::Software,
             DeviceKind::Live(_) => HashedBy::Program,
         }
     }

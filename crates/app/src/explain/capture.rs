@@ -51,7 +51,7 @@ pub(super) fn explain(
 fn input(device: &DeviceConfig) -> Result<Option<&Path>, Error> {
     match &device.kind {
         DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref()),
-        DeviceKind::Sim(_) | DeviceKind::Live(_) => {
+        DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => {
             Err(Error::NoCapture { device: device.name.clone() })
         }
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::{fs, io};
 
-use rheostat_control::config::{DeviceKind, ServiceConfig};
+use rheostat_control::config::DeviceKind;
 use rheostat_control::{Config, kernel_addresses};
 use rheostat_io::Endpoints;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
@@ -54,11 +54,12 @@ pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, BesideKernelE
     let mut ports: Vec<_> = serve.ports.iter().map(|port| *port..=*port).collect();
     let listened = endpoints(&addresses, &serve.ports);
     let kept = listened.map(reserve).collect::<Result<_, _>>()?;
-    if let ServiceConfig::Relay { source_ports: Some(range), .. } = &serve.service {
-        check_source_ports(range)?;
+    let opens = serve.application.facts().opens;
+    if let Some(range) = opens.and_then(|opens| opens.source_ports) {
+        check_source_ports(&range)?;
         let free: Vec<_> = range.clone().filter(|port| !serve.ports.contains(port)).collect();
         endpoints(&addresses, &free).try_for_each(|endpoint| reserve(endpoint).map(drop))?;
-        ports.push(range.clone());
+        ports.push(range);
     }
     live.filter.endpoints = Endpoints { addresses, ports };
     Ok(kept)

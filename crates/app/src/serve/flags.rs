@@ -1,185 +1,314 @@
-//! The flags of `rheo serve` as a configuration.
+//! The flags of `rheo serve`: those of `[serve]`, which its settings declare, and those of other sections. They become a
+//! configuration, so that both are read and checked by the same rules.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use rheostat_control::config::device::LiveConfig;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use rheostat_control::config::ServeConfig;
 use rheostat_control::overrides::KindOverride;
-use rheostat_control::{Config, LoadError, Overrides};
+use rheostat_control::{Config, DeviceOverride, LoadError, Overrides, Registry};
+use rheostat_io::ImpairConfig;
+use rheostat_serve::registry::ApplicationRegistration;
+use rheostat_settings::declared::{Form, Setting, quote};
+use rheostat_settings::{Findings, Report as Mistakes, Table, document};
 
-use super::work::WorkFlags;
-use super::{CommonArgs, Error, HttpArgs, NotLive, RelayArgs, RespArgs, ServiceArgs};
+use super::{Error, NotLive, Report};
 use crate::app::App;
+use crate::network::NoAddress;
 
-/// The flags as a configuration, so that both are read and checked by the same rules.
-///
-/// # Errors
-/// [`Error`] when the flags make no sense.
-pub(super) fn config(app: &App, service: &ServiceArgs, args: &CommonArgs) -> Result<Config, Error> {
-    let KindOverride::Live { config: live, .. } = &args.device.kind else {
-        return Err(NotLive.into());
+const EXAMPLES: &str = "Examples:
+  rheo serve http --root /srv/www --device lan=tap:rheo0 --address 10.0.0.1/24 \\
+    --port 80
+  rheo serve echo --device lan=af_xdp:eth1 --address 192.168.77.1/24 \\
+    --address fd77::1/64 --port 7
+  rheo serve resp --memory 1GiB --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --port 6379
+  rheo serve work --service bimodal-1 --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --port 7000
+  rheo serve work --calibrate --work chase --service 10us --json
+  rheo serve relay --to 192.0.2.7:22 --device lan=af_xdp:eth1 \\
+    --address 192.168.77.1/24 --gateway 192.168.77.254 --port 2222
+  rheo serve http --root . --device lan=af_xdp:eth1 --address 192.168.77.1/24 \\
+    --port 8080 --lanes 2 --policy rsspp
+  rheo serve http --root . --device lan=af_xdp:eth0 --address 192.0.2.10/24 \\
+    --port 80 --beside-kernel
+
+The addresses must not be those of this machine's kernel: rheo answers ARP and neighbour discovery for them itself. With
+--beside-kernel they must be: the listed ports of TCP are the service's, and ssh and all else go on.
+A tap interface is this machine's end of a cable to rheo; give it an address on the same network:
+  ip address add 10.0.0.2/24 dev rheo0 && ip link set rheo0 up
+  curl http://10.0.0.1/
+
+`listening A:P` is printed for each address once connections are accepted. SIGINT, SIGTERM, SIGQUIT, SIGHUP drain the
+service: it accepts no more connections, closes those that are idle and the others behind the reply at hand, resets what
+is left after --drain-time, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
+
+The exit status is 0 when all invariants held, 1 when one did not, 2 when the service could not start, 3 when it ended
+because an interface was gone, 130 when it was ended at once.";
+
+/// The name of an application, and flags.
+#[derive(Debug)]
+pub(crate) struct Args {
+    application: String,
+    flags: ArgMatches,
+}
+
+impl clap::Args for Args {
+    fn augment_args(command: Command) -> Command {
+        command.subcommand_required(true).arg_required_else_help(true).after_help(EXAMPLES)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Args::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Args {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Args, clap::Error> {
+        let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (application, flags) = matches.subcommand().ok_or_else(missing)?;
+        Ok(Args { application: application.to_owned(), flags: flags.clone() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Args::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Flags of other sections than `[serve]`.
+#[derive(Debug, clap::Args)]
+struct CommonArgs {
+    /// A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1. With ,ring=N behind it,
+    /// rings between the kernel and a lane hold N packets, 64 to 32768; 2048 otherwise. lan=host:127.0.0.1 or lan=host:[::1] serves
+    /// at an address of this machine over the kernel's sockets, without privileges: for development.
+    #[arg(long, value_name = "NAME=KIND:ARG")]
+    device: DeviceOverride,
+    /// An address of the device with its length, such as 10.0.0.1/24 or fd00::1/64; may be given several times.
+    #[arg(long, value_name = "ADDRESS/LENGTH")]
+    address: Vec<String>,
+    /// Where peers beyond the link are reached: the router's address.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "beside_kernel")]
+    gateway: Vec<IpAddr>,
+    /// The key by which connections are placed on lanes: random, symmetric or microsoft; random otherwise. With one that is known, clients can
+    /// choose the lanes of their connections.
+    #[arg(long, value_name = "NAME")]
+    hash_key: Option<String>,
+    /// How many lanes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: Option<u16>,
+    /// Move shards, with their connections, between lanes by this policy:
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// What workers without packets do; `interrupt` unless given:
+    #[arg(long, value_name = "NAME")]
+    polling: Option<String>,
+    /// Put a bad network before the device: packets of both directions are lost, change places with the next, and take
+    /// longer; some arrive twice; as loss=0.01,duplicate=0.001,reorder=0.01,delay=50ms,seed=7.
+    #[arg(long, value_name = "FAULTS")]
+    fault: Option<ImpairConfig>,
+    /// Where `rheo connections`, `rheo status` and `rheo stop` reach the service: the path of a control socket.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Stop after this long, such as 10s.
+    #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
+    duration: Option<Duration>,
+    /// Time the stages of requests, of one in 256 and of the slowest 1,000, and say where the time went: receive queue, TCP in,
+    /// queue, application, waiting for its turn to leave, TCP out. For http, resp, echo and work.
+    #[arg(long)]
+    times: bool,
+    /// Print the summary as one line of JSON, the last of standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `command`, which has a subcommand `serve`, with a subcommand of that for each application that is registered.
+pub(crate) fn with_applications(command: Command, registry: &Registry) -> Command {
+    let applications = registry.applications.iter().map(subcommand).collect::<Vec<_>>();
+    command.mut_subcommand("serve", |serve| serve.subcommands(applications))
+}
+
+fn subcommand(application: &ApplicationRegistration) -> Command {
+    let command = Command::new(application.name).about(application.summary);
+    let command = command.args(application.settings.iter().map(flag));
+    let command = <CommonArgs as clap::Args>::augment_args(command);
+    let command = command.args(ServeConfig::declarations().iter().map(flag));
+    let Some(action) = application.action else { return command };
+    let flag = Arg::new(action.flag).long(action.flag).help(action.help);
+    let mut command = command.arg(flag.action(ArgAction::SetTrue));
+    let is_required = |arg: &&Arg| arg.is_required_set();
+    let required: Vec<_> =
+        command.get_arguments().filter(is_required).map(|arg| arg.get_id().clone()).collect();
+    for id in required {
+        let unless = |arg: Arg| arg.required(false).required_unless_present(action.flag);
+        command = command.mut_arg(id, unless);
+    }
+    command
+}
+
+/// The flag of a setting.
+fn flag(setting: &Setting) -> Arg {
+    let flag = Arg::new(setting.key).long(&*setting.flag().leak()).help(setting.to_string());
+    let flag = match setting.form {
+        Form::Switch => flag.action(ArgAction::SetTrue),
+        Form::Numbers => flag.action(ArgAction::Append).value_name(setting.value),
+        Form::Number | Form::Text => flag.action(ArgAction::Set).value_name(setting.value),
     };
-    let text = device(args, live) + &serve(service, args);
-    let parsed = Config::parse_with(&text, "flags", &overrides(args), &app.registry);
-    let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
-    config.observe.control.clone_from(&args.control);
-    Ok(config)
+    let flag = match setting.excludes {
+        Some(key) => flag.conflicts_with(key),
+        None => flag,
+    };
+    // A setting that has a meaning with a switch only.
+    let switch = setting.condition.and_then(|condition| condition.strip_suffix(" = true"));
+    let flag = match switch {
+        Some(key) => flag.requires(key),
+        None => flag,
+    };
+    flag.required(setting.is_required)
+}
+
+/// The settings that are given, as lines of a TOML table.
+fn lines(settings: &[Setting], flags: &ArgMatches) -> String {
+    let line = |setting: &Setting| match setting.form {
+        Form::Switch => flags.get_flag(setting.key).then(|| setting.line(&[])),
+        Form::Number | Form::Text | Form::Numbers => {
+            let values = flags.get_many::<String>(setting.key)?;
+            Some(setting.line(&values.cloned().collect::<Vec<_>>()))
+        }
+    };
+    settings.iter().filter_map(line).collect()
+}
+
+impl Args {
+    fn application<'a>(&self, app: &'a App) -> &'a ApplicationRegistration {
+        let mut known = app.registry.applications.iter();
+        let found = known.find(|application| application.name == self.application);
+        found.expect("each subcommand is an application")
+    }
+
+    /// Does what a flag of the application states in place of serving. `false` if there is none.
+    ///
+    /// # Errors
+    /// [`Error`] when the settings make no sense.
+    pub(super) fn acts(&self, app: &App) -> Result<bool, Error> {
+        let application = self.application(app);
+        if !application.action.is_some_and(|action| self.flags.get_flag(action.flag)) {
+            return Ok(false);
+        }
+        let text = "[serve]\n".to_owned() + &lines(&application.settings, &self.flags);
+        let mut findings = Findings::default();
+        let read = document::parse(&text).map(|document| {
+            let read = Table::read_root(&document, &mut findings, |root, findings| {
+                let read = |table: &mut Table<'_>, findings: &mut Findings| {
+                    application.read(table, findings)
+                };
+                root.section("serve", findings, read)
+            });
+            read.flatten()
+        });
+        match read {
+            Ok(Some(configured)) if !findings.refuses() => {
+                configured.act(self.flags.get_flag("json"))?;
+                Ok(true)
+            }
+            Ok(_) => {
+                let mistakes = Mistakes::new("flags", &text, findings.into_list());
+                Err(LoadError::Wrong(Box::new(mistakes)).into())
+            }
+            Err(findings) => {
+                Err(LoadError::Wrong(Box::new(Mistakes::new("flags", &text, findings))).into())
+            }
+        }
+    }
+
+    /// The flags as a configuration, with what stands in none.
+    ///
+    /// # Errors
+    /// [`Error`] when the flags make no sense.
+    pub(super) fn config(
+        &self,
+        app: &App,
+    ) -> Result<(Config, Option<ImpairConfig>, Report), Error> {
+        let application = self.application(app);
+        let common =
+            CommonArgs::from_arg_matches(&self.flags).expect("the subcommand has these flags");
+        let text = device(&common)?
+            + &format!("[serve]\nservice = {}\n", quote(application.name))
+            + &lines(&ServeConfig::declarations(), &self.flags)
+            + &lines(&application.settings, &self.flags)
+            + &steering(&common);
+        let parsed = Config::parse_with(&text, "flags", &overrides(&common), &app.registry);
+        let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
+        config.observe.control.clone_from(&common.control);
+        Ok((config, common.fault, Report { json: common.json, times: common.times }))
+    }
 }
 
 /// The device, its addresses, and routes.
-fn device(args: &CommonArgs, live: &LiveConfig) -> String {
-    let addresses: Vec<_> = args.address.iter().map(|address| quote(address)).collect();
+fn device(args: &CommonArgs) -> Result<String, Error> {
+    let (kind, addresses) = match &args.device.kind {
+        KindOverride::Live { .. } if args.address.is_empty() => return Err(NoAddress.into()),
+        KindOverride::Live { config, .. } => (config.word(), args.address.clone()),
+        KindOverride::Host(addresses) => {
+            let own = addresses.iter().map(IpAddr::to_string);
+            ("host", own.chain(args.address.iter().cloned()).collect())
+        }
+        KindOverride::Pcap(_) | KindOverride::Sim(_) => return Err(NotLive.into()),
+    };
+    let addresses: Vec<_> = addresses.iter().map(|address| quote(address)).collect();
     let mut text = format!(
-        "[[device]]\nname = {}\nkind = \"{}\"\naddress = [{}]\n",
+        "[[device]]\nname = {}\nkind = \"{kind}\"\naddress = [{}]\n",
         quote(&args.device.name),
-        live.word(),
         addresses.join(", ")
     );
     for gateway in &args.gateway {
         let everywhere = if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
         let _ = writeln!(text, "[[route]]\nto = \"{everywhere}\"\nvia = \"{gateway}\"");
     }
-    text
+    Ok(text)
 }
 
-/// What is served.
-fn serve(service: &ServiceArgs, args: &CommonArgs) -> String {
-    let mut text = format!("[serve]\nport = {:?}\nconnections = {}\n", args.port, args.connections);
-    if let Some(half_open) = args.half_open {
-        let _ = writeln!(text, "half_open = {half_open}");
-    }
-    let _ = writeln!(text, "scheduler = \"{}\"", args.scheduler);
-    if let Some(outstanding) = args.outstanding {
-        let _ = writeln!(text, "outstanding = {outstanding}");
-    }
-    if let Some(burst) = args.burst {
-        let _ = writeln!(text, "burst = {burst}");
-    }
-    if args.share_cores {
-        text += "share_cores = true\n";
-    }
-    if let Some(place) = args.place {
-        let _ = writeln!(text, "place = \"{place}\"");
-    }
-    if args.beside_kernel {
-        text += "beside_kernel = true\n";
-    }
-    let words = [
-        ("connection_memory", &args.connection_memory),
-        ("shard_memory", &args.shard_memory),
-        ("syn_cookies", &args.syn_cookies),
-        ("handshake_timeout", &args.handshake_timeout),
-        ("idle_timeout", &args.idle_timeout),
-        ("congestion", &args.congestion),
-        ("drain_time", &args.drain_time),
-    ];
-    let reply_memory = args.reply_memory.iter().map(|size| ("reply_memory", size));
-    for (key, value) in words.into_iter().chain(reply_memory) {
-        let _ = writeln!(text, "{key} = {}", quote(value));
-    }
-    // Defaults are no contradiction to a small `--shard-memory`; what is written here would be.
-    let buffers = [("send_buffer", &args.send_buffer), ("receive_buffer", &args.receive_buffer)];
-    for (key, value) in buffers {
-        let Some(value) = value else { continue };
-        let _ = writeln!(text, "{key} = {}", quote(value));
-    }
-    let _ = match service {
-        ServiceArgs::Http(args) => {
-            text += &http(args);
-            Ok(())
-        }
-        ServiceArgs::Resp(RespArgs { memory, longest_value, .. }) => {
-            if let Some(longest) = longest_value {
-                let _ = writeln!(text, "longest_value = {}", quote(longest));
-            }
-            writeln!(text, "service = \"resp\"\nmemory = {}", quote(memory))
-        }
-        ServiceArgs::Echo(_) => writeln!(text, "service = \"echo\""),
-        ServiceArgs::Work(args) => {
-            let WorkFlags { work, service, buffer, .. } = &args.flags;
-            let (service, buffer) = (quote(&service.to_string()), quote(buffer));
-            writeln!(
-                text,
-                "service = \"work\"\nwork = \"{work}\"\nservice_time = {service}\nbuffer = {buffer}"
-            )
-        }
-        ServiceArgs::Relay(RelayArgs { to, source_ports, .. }) => {
-            let ports = source_ports.as_deref().map(quote);
-            let ports = ports.map_or_else(String::new, |ports| format!("source_ports = {ports}\n"));
-            write!(text, "service = \"relay\"\nto = {}\n{ports}", quote(to))
-        }
-    };
-    let _ = writeln!(text, "[steering]\nkey = {}", quote(&args.hash_key));
-    text
-}
-
-/// What is served of files.
-fn http(args: &HttpArgs) -> String {
-    let HttpArgs { root, writable, dotfiles, header_timeout, cache_time, cache_memory, .. } = args;
-    let mut text = format!("service = \"http\"\nwritable = {writable}\ndotfiles = {dotfiles}\n");
-    let words = [
-        ("root", Some(&*root.to_string_lossy())),
-        ("longest_upload", args.longest_upload.as_deref()),
-        ("header_timeout", Some(header_timeout)),
-        ("cache_time", Some(cache_time)),
-        ("cache_memory", Some(cache_memory)),
-    ];
-    for (key, word) in words {
-        let _ = word.map(|word| writeln!(text, "{key} = {}", quote(word)));
-    }
-    text
+/// How connections are placed on lanes.
+fn steering(args: &CommonArgs) -> String {
+    let key = args.hash_key.as_deref();
+    key.map_or_else(String::new, |key| format!("[steering]\nkey = {}\n", quote(key)))
 }
 
 fn overrides(args: &CommonArgs) -> Overrides {
+    let is_host = matches!(args.device.kind, KindOverride::Host(_));
+    let usual = (!is_host).then(|| "interrupt".to_owned());
     Overrides {
         devices: vec![args.device.clone()],
         policy: args.policy.clone(),
-        polling: Some(args.polling.clone()),
+        polling: args.polling.clone().or(usual),
         lanes: args.lanes,
         duration: args.duration,
         ..Overrides::default()
     }
 }
 
-/// A string as TOML has it.
-fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            character if character.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", character as u32);
-            }
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use clap::Parser;
     use rheostat_base::choice::Outstanding;
-    use rheostat_control::config::{HttpServiceConfig, ServeConfig, ServiceConfig};
     use rheostat_run::Sharing;
-    use rheostat_serve::http::HttpConfig;
 
     use super::*;
     use crate::error::cause;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(subcommand)]
-        service: ServiceArgs,
-    }
-
+    /// The configuration of a command line behind `rheo serve`, or its mistakes.
     fn read(flags: &str) -> Result<Config, String> {
-        let line = Line::try_parse_from(["serve"].into_iter().chain(flags.split_whitespace()));
-        let service = line.map_err(|error| error.to_string())?.service;
-        let common = service.common().ok_or("nothing is served")?;
-        config(&App::new(), &service, common).map_err(|error| match cause(&error) {
+        let app = App::new();
+        let serve = <Args as clap::Args>::augment_args(Command::new("serve"));
+        let command = with_applications(Command::new("rheo").subcommand(serve), &app.registry);
+        let words = ["rheo", "serve"].into_iter().chain(flags.split_whitespace());
+        let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+        let args = Args::from_arg_matches(matches.subcommand().expect("serve").1).unwrap();
+        args.config(&app).map(|(config, ..)| config).map_err(|error| match cause(&error) {
             Some(LoadError::Wrong(report)) => report.render(false),
             _ => error.to_string(),
         })
@@ -198,11 +327,8 @@ mod tests {
         assert_eq!(config.network.routes.len(), 1);
         let serve = config.serve.unwrap();
         assert_eq!(serve.ports, [80, 81]);
-        let service = ServiceConfig::Relay {
-            to: "192.0.2.7:22".to_owned(),
-            source_ports: Some(2_000..=3_000),
-        };
-        assert_eq!(serve.service, service);
+        assert_eq!(serve.application.to_string(), "relay to 192.0.2.7:22");
+        assert_eq!(serve.outgoing().ports, 2_000..=3_000);
         let listeners = serve.listeners();
         assert_eq!((listeners.len(), listeners[1].port), (2, 81));
         assert_eq!(listeners[0].tcp.congestion, serve.congestion);
@@ -254,16 +380,14 @@ mod tests {
         let long = resp("--longest-value 512MiB").unwrap_err();
         assert!(long.contains("longest_value") && long.contains("shard_memory"), "{long}");
         let served = resp("--longest-value 5MiB").unwrap().serve.unwrap();
-        assert_eq!(served.limits.longest_request, 6 << 20);
+        assert_eq!(served.limits().longest_request, 6 << 20);
         let served =
             http("--writable --dotfiles --longest-upload 5MiB --header-timeout 3s").unwrap();
         let served = served.serve.unwrap();
-        let usual = HttpServiceConfig::new(".").files;
-        let files =
-            HttpConfig { is_writable: true, has_dotfiles: true, longest_upload: 5 << 20, ..usual };
+        let words = served.application.to_string();
+        let expected = "http, files of . with dotfiles, which clients may write, 5.0 MiB each, heads within 3s, ";
+        assert!(words.starts_with(expected), "{words}");
         let header_timeout = Duration::from_secs(3);
-        let expected = HttpServiceConfig { files, header_timeout };
-        assert_eq!(served.service, ServiceConfig::Http(expected));
         assert_eq!(served.listeners()[0].request_timeout, Some(header_timeout));
         assert!(wrong(&format!("{address} --syn-cookies sometimes")).contains("on-pressure"));
         assert!(wrong(&format!("{address} --handshake-timeout 1ms")).contains("out of range"));
@@ -288,7 +412,7 @@ mod tests {
         let dispatcher = "echo --scheduler dispatcher-2:6 --outstanding 2";
         let serve = read(&format!("{dispatcher} {address}")).unwrap().serve.unwrap();
         assert_eq!(
-            (serve.scheduler.to_string(), serve.outstanding),
+            (serve.scheduler.to_string(), serve.outstanding()),
             ("dispatcher-2:6".to_owned(), Outstanding::TWO)
         );
         let shared = "echo --share-cores --burst 4 --scheduler dispatcher-2:6-ws+receive-cfcfs";
@@ -308,13 +432,27 @@ mod tests {
         assert!(work("--place cores").contains("idle-siblings"));
         assert!(work("--hash-key none").contains("microsoft"));
         assert!(read("work --port 7").unwrap_err().contains("--device"));
-        assert_eq!(read("work --calibrate"), Err("nothing is served".to_owned()));
+        assert!(read("work --calibrate --work chase").is_err(), "it is not for serving");
         let nowhere = format!("relay --to 192.0.2.7 {address}");
         assert!(read(&nowhere).unwrap_err().contains("not a host with a port"));
     }
 
     #[test]
-    fn strings_are_quoted() {
-        assert_eq!(quote("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
+    fn a_host_device_needs_no_length_of_its_address_and_takes_any_free_port() {
+        let config = read("echo --device lan=host:127.0.0.1,[::1] --port 0").unwrap();
+        let addresses: Vec<_> =
+            config.devices[0].addresses.iter().map(|own| own.address.to_string()).collect();
+        assert_eq!(addresses, ["127.0.0.1", "::1"]);
+        assert_eq!(config.serve.unwrap().ports, [0]);
+        let device = "echo --port 0 --device lan=host:127.0.0.1";
+        let refused = |flags: &str| read(&format!("{device} {flags}")).err().unwrap_or_default();
+        assert!(refused("--scheduler inline-ws").contains("the kernel"));
+        assert!(refused("--policy rsspp").contains("the kernel"));
+        assert!(refused("--polling busy").contains("the kernel"));
+        assert!(refused("--syn-cookies off").contains("the kernel"));
+        assert!(refused("--hash-key symmetric").contains("the kernel"));
+        assert!(refused("--gateway 127.0.0.2").contains("the kernel"));
+        assert_eq!(refused("--lanes 3 --idle-timeout 3s"), "");
+        assert!(read("echo --port 7 --device lan=tap:t0").unwrap_err().contains("--address"));
     }
 }

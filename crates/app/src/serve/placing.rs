@@ -135,7 +135,7 @@ fn place_dispatcher(
         lanes: dispatchers.into(),
         sharing: PoolSharing::OneLane,
         queueing: match dispatcher.queueing() {
-            Queueing::Cfcfs => PoolQueueing::Central(serve.outstanding),
+            Queueing::Cfcfs => PoolQueueing::Central(serve.outstanding()),
             Queueing::Dfcfs => PoolQueueing::PerMember,
             Queueing::Ws => PoolQueueing::Stealing { burst: BURST },
         },

@@ -5,10 +5,9 @@ use std::fmt;
 
 use rheostat_io::ImpairMonitor;
 use rheostat_run::RunReport;
+use rheostat_serve::registry::ApplicationReport;
 use rheostat_serve::{RequestStage, RequestTimes, ServeControl, StageSummary, Totals};
 use serde::Serialize;
-
-use super::work::WorkSummary;
 
 /// The summary of a service that is over.
 #[derive(Debug, Serialize)]
@@ -22,9 +21,11 @@ pub(super) struct ServeSummary {
     /// What a bad network before the device did, each way.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Faults>,
-    /// What requests of synthetic work took.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    work: Option<WorkSummary>,
+    /// The application's own part, by its name.
+    #[serde(flatten)]
+    application: BTreeMap<&'static str, serde_json::Value>,
+    #[serde(skip)]
+    application_text: String,
     /// Where the time of requests went.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_times: Option<TimesJson>,
@@ -97,12 +98,18 @@ impl Serialize for TimesJson {
     }
 }
 
+/// The JSON of an application's part; its text where that is none.
+pub(super) fn value(part: &dyn ApplicationReport) -> serde_json::Value {
+    let json = part.json();
+    serde_json::from_str(&json).unwrap_or(serde_json::Value::String(json))
+}
+
 impl ServeSummary {
     pub(super) fn new(
         report: &RunReport,
         control: &ServeControl,
         faults: &[ImpairMonitor],
-        work: Option<WorkSummary>,
+        (name, part): (&'static str, Option<Box<dyn ApplicationReport>>),
     ) -> ServeSummary {
         let dropped = report.last.dropped().map(|(reason, count)| (reason.name(), count)).collect();
         let totals = control.totals();
@@ -112,7 +119,8 @@ impl ServeSummary {
             totals: TotalsJson(totals),
             tcp: totals.mib().into_iter().collect(),
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
-            work,
+            application: part.iter().map(|part| (name, value(&**part))).collect(),
+            application_text: part.as_ref().map_or_else(String::new, |part| part.text()),
             request_times: control.request_times().map(TimesJson),
             packets_sent: report.last.lanes.iter().map(|lane| lane.sent).sum(),
             send_calls: Some(send_calls).filter(|calls| *calls > 0),
@@ -131,9 +139,7 @@ impl fmt::Display for ServeSummary {
         for (name, count) in self.totals.0.named().filter(|(_, count)| *count > 0) {
             writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
         }
-        if let Some(work) = &self.work {
-            write!(f, "{work}")?;
-        }
+        f.write_str(&self.application_text)?;
         if let Some(TimesJson(times)) = &self.request_times {
             writeln!(f, "{times}")?;
         }

@@ -1,109 +1,64 @@
-//! `rheo serve work`: its flags, its calibration, and what its requests took.
+//! `rheo serve work`: its calibration, and what its requests took.
 
 mod counts;
 
-use std::process::ExitCode;
-use std::{fmt, thread};
+use std::fmt;
+use std::thread;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
 use rheostat_base::core_set::pin_current_thread;
-use rheostat_base::{Clock, CoreId, CoreSet, Topology};
-use rheostat_serve::work::buffer::BufferError;
+use rheostat_base::{Clock, CoreId, CoreSet};
+use rheostat_serve::registry::{
+    Action, ApplicationError, ApplicationRegistration, ApplicationReport, MadeApplication, Making,
+    Program,
+};
 use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
-    BufferSize, ClassTimes, Computation, Operations, ServiceTimes, Work, WorkConfig, WorkKind,
-    WorkMonitor,
+    ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor, WorkSettings,
+    application, buffer_bytes, wrong_buffer,
 };
 use serde::Serialize;
 
 use self::counts::KeptCounts;
-use super::{CommonArgs, Error};
 
-/// The flags of `rheo serve work`. What other services require is not needed to calibrate.
-#[derive(Debug)]
-pub(super) struct WorkArgs {
-    pub(super) flags: WorkFlags,
-    json: bool,
-    /// `None` with `--calibrate`.
-    pub(super) common: Option<CommonArgs>,
-}
+/// Counts operations anew, and prints them.
+const CALIBRATE: Action = Action {
+    flag: "calibrate",
+    help: "Find how many operations take each service time, keep and print the counts, and end",
+};
 
-#[derive(Debug, clap::Args)]
-pub(super) struct WorkFlags {
-    /// What the time is spent on: roots (square roots), strided (reads 63 bytes apart), random, stream, chase (reads that wait
-    /// for each other) or null.
-    #[arg(long, value_name = "NAME", default_value_t = WorkKind::Roots)]
-    pub(super) work: WorkKind,
-    /// How long requests take: 10us, bimodal-1 (99.5 % 1us, 0.5 % 100us), bimodal-2 (half each), exponential:MEAN,
-    /// lognormal:MEAN, lognormal:MEAN:SIGMA, or SHARE:TIME,...
-    #[arg(long, value_name = "TIMES", default_value_t = ServiceTimes::constant(1_000))]
-    pub(super) service: ServiceTimes,
-    /// The private buffer of each worker that work reads: a share of the last-level cache, or a size.
-    #[arg(long, value_name = "SHARE|SIZE", default_value = "80%")]
-    pub(super) buffer: String,
-    /// Find how many operations take each service time, keep and print the counts, and end.
-    #[arg(long)]
-    calibrate: bool,
-}
-
-impl Args for WorkArgs {
-    fn augment_args(command: Command) -> Command {
-        let mut command = CommonArgs::augment_args(WorkFlags::augment_args(command));
-        for id in ["device", "address", "port"] {
-            command =
-                command.mut_arg(id, |arg| arg.required(false).required_unless_present("calibrate"));
-        }
-        command
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        WorkArgs::augment_args(command)
-    }
-}
-
-impl FromArgMatches for WorkArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<WorkArgs, clap::Error> {
-        let flags = WorkFlags::from_arg_matches(matches)?;
-        let common = (!flags.calibrate).then(|| CommonArgs::from_arg_matches(matches));
-        Ok(WorkArgs { json: matches.get_flag("json"), common: common.transpose()?, flags })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = WorkArgs::from_arg_matches(matches)?;
-        Ok(())
-    }
+/// `work`, with counts of operations that are kept from one run to the next.
+pub(super) fn registration() -> ApplicationRegistration {
+    application(prepare).acting(CALIBRATE, run_calibration).register()
 }
 
 /// Calibrates anew, and prints what was found.
-pub(super) fn run_calibration(args: &WorkArgs) -> Result<ExitCode, Error> {
-    let WorkFlags { work, service, buffer, .. } = &args.flags;
-    let config = WorkConfig { kind: *work, times: service.clone(), buffer: buffer.parse()? };
-    let buffer = buffer_bytes(&config)?;
-    let core = CoreSet::available()?.cores().first().copied();
-    let found = measure(*work, buffer, config.times.targets(), core);
+fn run_calibration(settings: &WorkSettings, is_json: bool) -> Result<(), ApplicationError> {
+    let (work, config) = (settings.work, settings.config());
+    let buffer = buffer_bytes(&config).map_err(wrong_buffer)?;
+    let cores = CoreSet::available().map_err(|error| ApplicationError(error.to_string()))?;
+    let core = cores.cores().first().copied();
+    let found = measure(work, buffer, config.times.targets(), core);
     let mut kept = KeptCounts::open();
-    kept.put(*work, buffer, &found);
+    kept.put(work, buffer, &found);
     for calibration in &found {
-        match args.json {
-            true => out!("{}", row(*work, calibration)),
-            false => out!("{}", describe(*work, calibration)),
+        match is_json {
+            true => out!("{}", row(work, calibration)),
+            false => out!("{}", describe(work, calibration)),
         }
     }
     if let Err(error) = kept.save() {
         err!("warning: counts of operations are not kept: {error}");
-    } else if !args.json {
+    } else if !is_json {
         out!("kept in {}", kept.place());
     }
     warn(&found);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The application, and what reports it; counts that are not kept yet are measured and kept.
-pub(super) fn prepare(
-    config: &WorkConfig,
-    cores: Vec<CoreId>,
-) -> Result<(Work, WorkReport), BufferError> {
-    let buffer = buffer_bytes(config)?;
+fn prepare(config: &WorkConfig, making: &Making) -> Result<MadeApplication, ApplicationError> {
+    let buffer = buffer_bytes(config).map_err(wrong_buffer)?;
+    let cores = making.cores.clone();
     let found =
         kept_or_measured(config.kind, buffer, config.times.targets(), cores.first().copied());
     let pairs = found.iter().map(|found| (found.target_ns, found.operations));
@@ -114,7 +69,7 @@ pub(super) fn prepare(
         buffer,
         monitor: work.monitor(),
     };
-    Ok((work, report))
+    Ok(MadeApplication { program: Program::requests(work), report: Some(Box::new(report)) })
 }
 
 /// How many square roots take each time.
@@ -158,21 +113,6 @@ fn kept_or_measured(
         err!("{}, kept in {}", describe(work, calibration), kept.place());
     }
     found
-}
-
-/// Bytes of a worker's buffer; none for work that reads none.
-///
-/// # Errors
-/// [`BufferError`] when the buffer is impossible here.
-pub(crate) fn buffer_bytes(config: &WorkConfig) -> Result<u64, BufferError> {
-    if !config.kind.reads_memory() {
-        return Ok(0);
-    }
-    let cache = match config.buffer {
-        BufferSize::Share(_) => Topology::of_this_machine().last_level_cache(),
-        BufferSize::Bytes(_) => None,
-    };
-    config.buffer.bytes(cache)
 }
 
 /// Finds the counts of these times on `core`.
@@ -238,7 +178,7 @@ fn warn(found: &[Calibration]) {
 
 /// What requests took, for the summary.
 #[derive(Clone, Debug)]
-pub(super) struct WorkReport {
+struct WorkReport {
     work: WorkKind,
     names: Vec<String>,
     buffer: u64,
@@ -247,7 +187,7 @@ pub(super) struct WorkReport {
 
 /// What requests took by the end.
 #[derive(Debug, Serialize)]
-pub(super) struct WorkSummary {
+struct WorkSummary {
     work: String,
     buffer_bytes: u64,
     classes: Vec<ClassSummary>,
@@ -265,8 +205,18 @@ struct ClassSummary {
     p999_ns: u64,
 }
 
+impl ApplicationReport for WorkReport {
+    fn text(&self) -> String {
+        self.summary().to_string()
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(&self.summary()).expect("names and numbers")
+    }
+}
+
 impl WorkReport {
-    pub(super) fn summary(&self) -> WorkSummary {
+    fn summary(&self) -> WorkSummary {
         let class = |times: ClassTimes| ClassSummary {
             class: times.class,
             name: self

@@ -34,6 +34,6 @@ pub(super) fn check(devices: &[DeviceConfig], findings: &mut Findings) {
 fn interface(device: &DeviceConfig) -> Option<&str> {
     match &device.kind {
         DeviceKind::Live(live) => live.interface.as_deref().filter(|name| !name.contains('%')),
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) => None,
+        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
     }
 }

@@ -1,9 +1,10 @@
 //! What a service over TCP needs beside its table, and what it cannot have.
 
 use rheostat_io::Endpoints;
+use rheostat_tcp::sched::SchedulerName;
 
 use crate::config::device::live::Access;
-use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig, ServiceConfig};
+use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::one_of;
@@ -37,7 +38,7 @@ fn device(config: &Config, findings: &mut Findings) {
         findings.push(finding.help("keep the `[[device]]` at whose addresses it is reached"));
         return;
     };
-    if !matches!(device.kind, DeviceKind::Live(_)) {
+    if !matches!(device.kind, DeviceKind::Live(_) | DeviceKind::Host) {
         let finding = Finding::mistake("device[0].kind", "a service needs an interface")
             .at(findings.place("device[0].kind"), "this is none")
             .at(serve.clone(), "the service");
@@ -103,10 +104,11 @@ fn why_not_beside(
             "list those at which the service is reached",
         ));
     }
-    if matches!(&serve.service, ServiceConfig::Relay { source_ports: None, .. }) {
+    let facts = serve.application.facts();
+    if facts.opens.is_some_and(|opens| opens.source_ports.is_none()) {
         wrong.push((
             "serve.source_ports",
-            "a relay beside the kernel needs ports of its own to connect from".to_owned(),
+            format!("a {} beside the kernel needs ports of its own to connect from", serve.application.name()),
             "add `source_ports = \"20000-29999\"`: ports outside of net.ipv4.ip_local_port_range, or in \
              net.ipv4.ip_local_reserved_ports",
         ));
@@ -116,7 +118,8 @@ fn why_not_beside(
 
 /// Ports of which some shards would have none: the connections of a shard come from ports that lead answers to it.
 fn source_ports(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
-    let ServiceConfig::Relay { source_ports: Some(ports), .. } = &serve.service else { return };
+    let opens = serve.application.facts().opens;
+    let Some(ports) = opens.and_then(|opens| opens.source_ports) else { return };
     let (count, shards) = (ports.len(), config.state.shards);
     if count >= 2 * shards {
         return;
@@ -135,45 +138,28 @@ fn source_ports(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
 
 /// A bound that another one never lets be reached.
 fn memory(serve: &ServeConfig, findings: &mut Findings) {
-    let longest_value = match &serve.service {
-        ServiceConfig::Resp(resp) => resp.longest_value,
-        _ => 0,
-    };
+    let of_shard = |key, bound| (key, bound, "shard_memory", serve.shard_memory);
+    let own = serve.application.facts().in_shard_memory;
     let smaller = [
-        (
-            "serve.shard_memory",
-            serve.limits.shard_memory,
-            "serve.connection_memory",
-            serve.limits.memory,
-        ),
-        ("serve.half_open", serve.limits.half_open, "serve.connections", serve.limits.connections),
-        (
-            "serve.reply_memory",
-            serve.limits.reply_memory,
-            "serve.shard_memory",
-            serve.limits.shard_memory,
-        ),
-        ("serve.longest_value", longest_value, "serve.shard_memory", serve.limits.shard_memory),
-        ("serve.send_buffer", serve.send_buffer, "serve.shard_memory", serve.limits.shard_memory),
-        (
-            "serve.receive_buffer",
-            serve.receive_buffer,
-            "serve.shard_memory",
-            serve.limits.shard_memory,
-        ),
+        ("shard_memory", serve.shard_memory, "connection_memory", serve.connection_memory),
+        ("half_open", serve.half_open, "connections", serve.connections),
+        of_shard("reply_memory", serve.reply_memory),
+        of_shard("send_buffer", serve.send_buffer),
+        of_shard("receive_buffer", serve.receive_buffer),
     ];
-    for (part, part_bound, whole, whole_bound) in smaller {
-        let (part_place, whole_place) = (findings.place(part), findings.place(whole));
+    let own = own.map(|(key, bound)| of_shard(key, bound));
+    for (part, part_bound, whole, whole_bound) in smaller.into_iter().chain(own) {
+        let key = |name: &str| format!("serve.{name}");
+        let (part_place, whole_place) = (findings.place(&key(part)), findings.place(&key(whole)));
         // Defaults are not contradictions.
         if part_bound <= whole_bound || part_place.is_none() {
             continue;
         }
-        let name = |key: &str| key.trim_start_matches("serve.").to_owned();
-        let message = format!("`{}` is more than `{}`", name(part), name(whole));
-        let finding = Finding::mistake(part, message)
+        let message = format!("`{part}` is more than `{whole}`");
+        let finding = Finding::mistake(key(part), message)
             .at(part_place, format!("{part_bound}"))
             .at(whole_place, format!("{whole_bound}"));
-        let help = format!("lower `{}` to {whole_bound}, or raise `{}`", name(part), name(whole));
+        let help = format!("lower `{part}` to {whole_bound}, or raise `{whole}`");
         findings.push(finding.help(help));
     }
 }
@@ -217,15 +203,23 @@ fn policy(config: &Config, findings: &mut Findings) {
     findings.push(finding.help(format!("write {}", one_of(serving.map(|policy| policy.name)))));
 }
 
-/// What a scheduler under which lanes share connections does not go with.
+/// What an application cannot be scheduled by, and what a scheduler under which lanes share connections does not go with.
 fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
     let (name, policy) = (serve.scheduler, config.balance.policy);
+    let (application, facts) = (serve.application.name(), serve.application.facts());
+    let place = findings.place("serve.scheduler");
+    if facts.is_handler && matches!(name.name(), SchedulerName::Dispatcher(_)) {
+        let message =
+            format!("a {application} has no requests that members of `{name}` could handle");
+        let finding = Finding::mistake("serve.scheduler", message).at(place.clone(), "");
+        findings.push(finding.help("write \"inline-dfcfs\""));
+        return;
+    }
     if name.sharing().is_none() {
         return;
     }
-    let place = findings.place("serve.scheduler");
-    if matches!(serve.service, ServiceConfig::Relay { .. }) {
-        let message = format!("a relay opens connections, and does not run with `{name}`");
+    if facts.opens.is_some() {
+        let message = format!("a {application} opens connections, and does not run with `{name}`");
         let finding = Finding::mistake("serve.scheduler", message).at(place.clone(), "");
         findings.push(finding.help("write `scheduler = \"inline-dfcfs\"`, or remove it"));
     }

@@ -67,7 +67,7 @@ fn devices(config: &Config, findings: &mut Findings) {
             DeviceKind::Sim(sim) if sim.replies.is_some() => {
                 ("replies", "", "each reply comes to a queue of one lane")
             }
-            DeviceKind::Sim(_) | DeviceKind::Pcap(_) => continue,
+            DeviceKind::Sim(_) | DeviceKind::Pcap(_) | DeviceKind::Host => continue,
             DeviceKind::Live(live) => match live.access {
                 Access::AfXdp { .. } => continue,
                 Access::AfPacket { .. } => {

@@ -147,6 +147,7 @@ impl fmt::Display for DeviceKind {
             DeviceKind::Pcap(captures) => captures.fmt(f),
             DeviceKind::Sim(nic) => nic.fmt(f),
             DeviceKind::Live(live) => live.fmt(f),
+            DeviceKind::Host => f.write_str("host: TCP by the kernel, for development"),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod pcap;
 pub mod sim;
 pub mod traffic;
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
@@ -55,6 +56,8 @@ pub enum DeviceKind {
     Sim(SimConfig),
     /// An interface of this machine.
     Live(LiveConfig),
+    /// The kernel's sockets at addresses of this machine: for services only.
+    Host,
 }
 
 /// The words of `kind`, as the file and the command line use them.
@@ -63,15 +66,17 @@ pub(crate) enum KindName {
     Pcap,
     Sim,
     Live(LiveKind),
+    Host,
 }
 
 /// The kinds of devices there are.
-pub(crate) const KINDS: [(&str, KindName); 5] = [
+pub(crate) const KINDS: [(&str, KindName); 6] = [
     ("pcap", KindName::Pcap),
     ("sim", KindName::Sim),
     ("af_xdp", KindName::Live(LiveKind::AfXdp)),
     ("af_packet", KindName::Live(LiveKind::AfPacket)),
     ("tap", KindName::Live(LiveKind::Tap)),
+    ("host", KindName::Host),
 ];
 
 /// The kinds of devices that will come.
@@ -106,8 +111,15 @@ impl DeviceConfig {
         };
         let hashings = [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
         let hashing = table.read("hash_fragments_and_icmp", findings, choice(&hashings));
-        let example = "an address with its length, such as \"192.168.77.1/24\"";
-        let addresses = table.read("address", findings, list(parsed::<LinkAddress>(example)));
+        let addresses = table.read("address", findings, |value, findings| {
+            if word == Some(KindName::Host) {
+                let example = "an address of this machine, such as \"127.0.0.1\" or \"::1\"";
+                let own = list(parsed::<IpAddr>(example))(value, findings)?;
+                return Some(own.into_iter().map(LinkAddress::of_host).collect());
+            }
+            let example = "an address with its length, such as \"192.168.77.1/24\"";
+            list(parsed::<LinkAddress>(example))(value, findings)
+        });
         let example = "it as text, such as \"02:00:00:00:00:01\"";
         let mac = table.read("mac", findings, parsed::<MacAddress>(example));
         let mtu = table.read("mtu", findings, integer(LEAST_MTU..=65_535));
@@ -129,6 +141,13 @@ impl DeviceConfig {
                 table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
                 table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
                 DeviceKind::Live(live)
+            }
+            Some(KindName::Host) => {
+                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
+                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
+                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
+                table.refuse(&["mac", "mtu"], "kind = \"af_packet\"", findings);
+                DeviceKind::Host
             }
             None => {
                 table.ignore(&PcapConfig::KEYS);
@@ -157,7 +176,7 @@ impl DeviceConfig {
     pub fn input(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.input.as_deref(),
-            DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
+            DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => None,
         }
     }
 
@@ -165,7 +184,7 @@ impl DeviceConfig {
     pub fn output(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.output.as_deref(),
-            DeviceKind::Sim(_) | DeviceKind::Live(_) => None,
+            DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => None,
         }
     }
 }

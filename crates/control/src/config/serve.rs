@@ -1,150 +1,194 @@
 //! `[serve]`: a service over TCP in place of a chain.
 
-mod http;
-
 use std::fmt;
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
 use rheostat_base::Placement;
 use rheostat_base::choice::Outstanding;
 use rheostat_packet::BURST;
 use rheostat_run::Sharing;
-use rheostat_serve::resp::RespConfig;
-use rheostat_serve::work::WorkConfig;
+use rheostat_serve::registry::{ApplicationRegistration, ConfiguredApplication};
 use rheostat_serve::{
     AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits, SynCookieMode,
 };
+use rheostat_settings::declared::kind::{
+    Kind, boolean, choice, count, duration, integer, optional, parsed, size,
+};
+use rheostat_settings::declared::{Declaration, DeclaredSettings, Form, Setting};
+use rheostat_settings::findings::Findings;
+use rheostat_settings::quantity::{Bytes, Span, YEAR};
+use rheostat_settings::reader::convert::number::integer as read_integer;
+use rheostat_settings::reader::convert::{choice as read_choice, list};
+use rheostat_settings::reader::{Table, Value};
 use rheostat_tcp::congestion::Algorithm;
 use rheostat_tcp::sched::{Queueing, SchedulerName};
 
-pub use self::http::HttpServiceConfig;
-use rheostat_settings::findings::Findings;
-use rheostat_settings::quantity::YEAR;
-use rheostat_settings::quantity::{Bytes, Span};
-use rheostat_settings::reader::convert::number::{count, duration, integer, size};
-use rheostat_settings::reader::convert::{boolean, choice, list, parsed, text};
-use rheostat_settings::reader::{Table, Value};
-
-/// Bytes for keys and values of a store, unless others are given.
-const MEMORY: u64 = 256 << 20;
-/// The longest value of a store: up to that of Redis.
-const VALUES: RangeInclusive<u64> = 1 << 10..=512 << 20;
 /// Ports at most.
 const PORTS: usize = 64;
 /// Data of a connection, a shard or all of them: from a segment to more than any machine has.
 const SIZES: RangeInclusive<u64> = 64 << 10..=1 << 50;
-/// What is set of synthetic work.
-const WORK_KEYS: [&str; 3] = ["work", "service_time", "buffer"];
+const SECOND: Duration = Duration::from_secs(1);
 /// The longest handshake: longer than any peer tries (RFC 9293, 3.8.3).
 const MOST_HANDSHAKE: Duration = Duration::from_secs(300);
 /// Buffers of a connection. A window is 2^30 bytes at most (RFC 7323, 2.3).
 const BUFFERS: RangeInclusive<u64> = 4 << 10..=1 << 30;
+/// The congestion controllers and their names.
+const CONGESTION: [(&str, Algorithm); 2] =
+    [("cubic", Algorithm::Cubic), ("newreno", Algorithm::NewReno)];
 
 /// What is served, where, and within which bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeConfig {
     /// What is served.
-    pub service: ServiceConfig,
-    /// Which workers do what of a request.
-    pub scheduler: AvailableScheduler,
-    /// Requests that a member of a dispatcher's central queue may hold.
-    pub outstanding: Outstanding,
-    /// Packets that a lane takes at a time of a receive queue that others take from, too.
-    pub burst: usize,
-    /// Whether the workers of a dispatcher share cores in turn, if there are fewer.
-    pub share_cores: bool,
-    /// Where workers run; on any cores without.
-    pub place: Option<Placement>,
-    /// The ports, at all addresses of the device.
+    pub application: ConfiguredApplication,
+    /// The ports, at all addresses of the device. The kernel picks one in place of 0, on a device of kind `host` only.
     pub ports: Vec<u16>,
-    /// Whether the addresses are the kernel's, too, which has everything at them but the service.
-    pub beside_kernel: bool,
-    /// Bounds of the whole service.
-    pub limits: Limits,
-    /// The congestion controller of its connections.
-    pub congestion: Algorithm,
-    /// How long a client may take to complete the handshake.
-    pub handshake_timeout: Duration,
-    /// How long a connection may be silent.
-    pub idle_timeout: Duration,
-    /// Bytes of a connection that wait to be sent or acknowledged at most.
-    pub send_buffer: usize,
-    /// Bytes of a connection that are received and not read at most.
-    pub receive_buffer: usize,
-    /// How long connections may take to end once the service is told to.
-    pub drain_time: Duration,
+    /// The settings that all services have.
+    pub settings: ServeSettings,
 }
 
-/// A service.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ServiceConfig {
-    /// Files of a directory over HTTP/1.1.
-    Http(HttpServiceConfig),
-    /// A store of keys and values that speaks Redis's protocol.
-    Resp(RespConfig),
-    /// What a client sends comes back.
-    Echo,
-    /// Each connection is joined to one to another host.
-    Relay {
-        /// The host, as HOST:PORT.
-        to: String,
-        /// The ports to connect from; those that are not well known, without any.
-        source_ports: Option<RangeInclusive<u16>>,
-    },
-    /// Requests take as long as is wanted.
-    Work(WorkConfig),
+rheostat_settings::settings! {
+    /// The settings that all services have, besides their ports.
+    pub struct ServeSettings {
+        /// Be reached at addresses that the kernel has on this interface: only the listed ports are the service's, all else stays
+        /// the kernel's; routes and neighbours are the kernel's, too. With af_xdp and af_packet.
+        beside_kernel: bool = boolean(), default(false);
+        /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), inline-cfcfs (any
+        /// worker takes the next packet of one queue), inline-ws (a worker without packets takes those of others), or
+        /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one
+        /// before the latter, and +receive-cfcfs or +receive-ws behind that to have the former share packets as inline workers do.
+        scheduler: AvailableScheduler = parsed("\"inline-dfcfs\" or \"dispatcher-1:1\""), value("NAME"),
+            default(AvailableScheduler::default());
+        /// Requests that an application worker of a dispatcher with a central queue may hold: 1, or 2 to hide the hand-off.
+        outstanding: u32 = integer(1..=2), value("K"), default(1)
+            => scheduler.is_some_and(has_central_queue), "scheduler = \"dispatcher-1:1\"";
+        /// Packets that a lane takes at a time of a receive queue that others take from, too. More than 1 does more short requests,
+        /// and those taken along wait for each other.
+        burst: usize = integer(1..=BURST as u64), value("N"), default(1)
+            => scheduler.is_some_and(|scheduler| scheduler.sharing().is_some()), "scheduler = \"inline-cfcfs\"";
+        /// Let the workers of a dispatcher share cores in turn where there are fewer, which is refused otherwise: to try one out.
+        share_cores: bool = boolean(), default(false), excludes("place")
+            => scheduler.is_some_and(is_dispatcher), "scheduler = \"dispatcher-1:1\"";
+        /// Where workers run: idle-siblings (one thread of each core), both-siblings or split-siblings (network and application on
+        /// threads of one core), and any-node, device-node, other-node or half-half; as idle-siblings,device-node.
+        place: Option<Placement> =
+            optional(parsed("\"idle-siblings\", \"both-siblings\", or with a node, \"idle-siblings,device-node\"")),
+            value("PLACES");
+        /// Connections at most; a SYN beyond is dropped.
+        connections: usize = count(1..=10_000_000), value("N"), default(Limits::default().connections);
+        /// Handshakes that clients have not completed, at most: beyond, --syn-cookies decides.
+        half_open: usize = count(1..=10_000_000), value("N"), default(Limits::default().half_open);
+        /// Closed connections in TIME-WAIT at most. Beyond, a connection is forgotten when it is closed.
+        time_wait: usize = count(1..=10_000_000), value("N"), default(Limits::default().time_wait);
+        /// When SYNs are answered with cookies, of which nothing is kept: on-pressure (beyond --half-open), off or always.
+        syn_cookies: SynCookieMode = choice(&SynCookieMode::NAMES), value("WHEN"), default(SynCookieMode::default());
+        /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped, windows close, and of the connections
+        /// that hardly move, the one with the most bytes is reset first.
+        connection_memory: usize = size(SIZES), value("SIZE"), default(Limits::default().memory);
+        /// The same for the connections of one shard.
+        shard_memory: usize = size(SIZES), value("SIZE"), default(Limits::default().shard_memory);
+        /// Bytes of a request at most; a longer one resets its connection.
+        longest_request: usize = size(64..=1 << 30), value("SIZE"), default(Limits::default().longest_request);
+        /// Bytes of memory that one reply may take; a longer one that is not sent in pieces becomes an error reply. Files and stored
+        /// values are sent in pieces.
+        reply_memory: usize = size(SIZES), value("SIZE"), default(Limits::default().reply_memory);
+        /// The congestion controller.
+        congestion: Algorithm = choice(&CONGESTION), value("NAME"), default(Algorithm::default());
+        /// How long a client may take to complete the handshake.
+        handshake_timeout: Duration = duration(SECOND..=MOST_HANDSHAKE), value("TIME"),
+            default(ListenerConfig::new(1).handshake_timeout);
+        /// How long a connection may be silent.
+        idle_timeout: Duration = duration(SECOND..=YEAR), value("TIME"),
+            default(ListenerConfig::new(1).idle_timeout.unwrap_or(YEAR));
+        /// Bytes of one connection that wait to be sent or acknowledged at most. The buffer grows to twice the congestion window, as
+        /// memory allows.
+        send_buffer: usize = size(BUFFERS), value("SIZE"), default(ListenerConfig::new(1).tcp.send_buffer);
+        /// Bytes of one connection that are received and not read at most. The window grows to twice what is read in a round trip, as
+        /// memory allows.
+        receive_buffer: usize = size(BUFFERS), value("SIZE"), default(ListenerConfig::new(1).tcp.receive_buffer);
+        /// How long connections may take to end once the service is told to.
+        drain_time: Duration = duration(Duration::ZERO..=YEAR), value("TIME"), default(5 * SECOND);
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ServiceName {
-    Http,
-    Resp,
-    Echo,
-    Relay,
-    Work,
+fn is_dispatcher(scheduler: AvailableScheduler) -> bool {
+    matches!(scheduler.name(), SchedulerName::Dispatcher(_))
 }
 
-const NAMES: [(&str, ServiceName); 5] = [
-    ("http", ServiceName::Http),
-    ("resp", ServiceName::Resp),
-    ("echo", ServiceName::Echo),
-    ("relay", ServiceName::Relay),
-    ("work", ServiceName::Work),
-];
+fn has_central_queue(scheduler: AvailableScheduler) -> bool {
+    is_dispatcher(scheduler) && scheduler.name().queueing() == Queueing::Cfcfs
+}
 
-/// The congestion controllers and their names.
-const CONGESTION: [(&str, Algorithm); 2] =
-    [("cubic", Algorithm::Cubic), ("newreno", Algorithm::NewReno)];
+/// The ports, from `least` on.
+fn ports(least: u64) -> Declaration<Vec<u16>> {
+    let help = "The port; may be given several times.";
+    let shown = |ports: &Vec<u16>| format!("{ports:?}");
+    let kind = Kind::new(
+        Form::Numbers,
+        move |value: &_, findings: &mut _| read_ports(least, value, findings),
+        shown,
+    );
+    Declaration::new("port", help, kind).value("P").required("port = 80")
+}
+
+impl Deref for ServeConfig {
+    type Target = ServeSettings;
+
+    fn deref(&self) -> &ServeSettings {
+        &self.settings
+    }
+}
 
 impl ServeConfig {
-    /// The time to drain, unless another is given.
-    pub const DRAIN_TIME: Duration = Duration::from_secs(5);
+    /// The settings of `[serve]` that all services have, in the order in which help lists them.
+    pub fn declarations() -> Vec<Setting> {
+        let port = ports(1).setting(None);
+        [port].into_iter().chain(ServeSettings::declarations()).collect()
+    }
 
     /// The listeners: one at each port.
     pub fn listeners(&self) -> Vec<ListenerConfig> {
+        let request_timeout = self.application.facts().request_timeout;
         let listener = |port: &u16| {
             let mut listener = ListenerConfig::new(*port);
             listener.handshake_timeout = self.handshake_timeout;
             listener.idle_timeout = Some(self.idle_timeout);
-            if let ServiceConfig::Http(http) = &self.service {
-                listener.request_timeout = Some(http.header_timeout);
-            }
+            listener.request_timeout = request_timeout;
             self.set(&mut listener.tcp);
             listener
         };
         self.ports.iter().map(listener).collect()
     }
 
-    /// How a relay connects: from the ports that are given for it, if any.
+    /// How the application connects, if it does: from the ports that are given for it.
     pub fn outgoing(&self) -> OutgoingConfig {
         let mut outgoing = OutgoingConfig::default();
-        if let ServiceConfig::Relay { source_ports: Some(ports), .. } = &self.service {
-            outgoing.ports = ports.clone();
+        if let Some(ports) = self.application.facts().opens.and_then(|opens| opens.source_ports) {
+            outgoing.ports = ports;
         }
         self.set(&mut outgoing.tcp);
         outgoing
+    }
+
+    /// The bounds of the whole service.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.connections,
+            half_open: self.half_open,
+            syn_cookies: self.syn_cookies,
+            time_wait: self.time_wait,
+            memory: self.connection_memory,
+            shard_memory: self.shard_memory,
+            longest_request: self.longest_request.max(self.application.facts().longest_request),
+            reply_memory: self.reply_memory,
+            ..Limits::default()
+        }
+    }
+
+    /// Requests that a member of a dispatcher's central queue may hold.
+    pub fn outstanding(&self) -> Outstanding {
+        Outstanding::new(self.outstanding).unwrap_or(Outstanding::ONE)
     }
 
     /// How lanes share receive queues, if they do.
@@ -160,186 +204,36 @@ impl ServeConfig {
         tcp.initial_receive_buffer = tcp.initial_receive_buffer.min(self.receive_buffer);
     }
 
-    /// Reads the table; `None` when nothing can be made of it.
-    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<ServeConfig> {
-        let name = table.require("service", "service = \"http\"", findings, choice(&NAMES));
-        let ports = table.require("port", "port = 80", findings, ports);
-        let beside_kernel = table.read("beside_kernel", findings, boolean).unwrap_or(false);
-        let is_relay = name == Some(ServiceName::Relay);
-        let scheduler = table
-            .read("scheduler", findings, |value, findings| scheduler(value, is_relay, findings));
-        let is_central = |scheduler: &AvailableScheduler| {
-            let name = scheduler.name();
-            matches!(name, SchedulerName::Dispatcher(_)) && name.queueing() == Queueing::Cfcfs
+    /// Reads the table, which names one of `applications`; `None` when nothing can be made of it. Ports are from `least_port` on.
+    pub(crate) fn read(
+        table: &mut Table<'_>,
+        applications: &[ApplicationRegistration],
+        least_port: u64,
+        findings: &mut Findings,
+    ) -> Option<ServeConfig> {
+        let numbered = applications.iter().enumerate();
+        let names: Vec<_> = numbered.map(|(number, known)| (known.name, number)).collect();
+        let served = table.require("service", "service = \"http\"", findings, read_choice(&names));
+        let ports = ports(least_port).read(None, table, findings);
+        let settings = ServeSettings::read(table, findings);
+        let Some(served) = served.map(|number| &applications[number]) else {
+            // Which of them have a meaning is not known.
+            applications.iter().for_each(|known| known.ignore(table));
+            return None;
         };
-        let outstanding = if scheduler.as_ref().is_some_and(is_central) {
-            table.read("outstanding", findings, integer(1..=2))
-        } else {
-            table.refuse(&["outstanding"], "scheduler = \"dispatcher-1:1\"", findings);
-            None
-        };
-        let burst = if scheduler.is_some_and(|scheduler| scheduler.sharing().is_some()) {
-            table.read("burst", findings, integer(1..=BURST as u64))
-        } else {
-            table.refuse(&["burst"], "scheduler = \"inline-cfcfs\"", findings);
-            None
-        };
-        let is_dispatcher = |scheduler: &AvailableScheduler| {
-            matches!(scheduler.name(), SchedulerName::Dispatcher(_))
-        };
-        let share_cores = if scheduler.as_ref().is_some_and(is_dispatcher) {
-            table.read("share_cores", findings, boolean).unwrap_or(false)
-        } else {
-            table.refuse(&["share_cores"], "scheduler = \"dispatcher-1:1\"", findings);
-            false
-        };
-        let outstanding = outstanding.and_then(|limit| Outstanding::new(limit as u32));
-        let places =
-            "\"idle-siblings\", \"both-siblings\", or with a node, \"idle-siblings,device-node\"";
-        let place = table.read("place", findings, parsed(places));
-        let limits = read_limits(table, findings);
-        let usual = ListenerConfig::new(1);
-        let congestion = table.read("congestion", findings, choice(&CONGESTION));
-        let second = Duration::from_secs(1);
-        let handshake_timeout =
-            table.read("handshake_timeout", findings, duration(second..=MOST_HANDSHAKE));
-        let idle_timeout = table.read("idle_timeout", findings, duration(second..=YEAR));
-        let mut buffer = |key, usual: usize| {
-            let read = table.read(key, findings, size(BUFFERS));
-            read.map_or(usual, |bytes| bytes as usize)
-        };
-        let send_buffer = buffer("send_buffer", usual.tcp.send_buffer);
-        let receive_buffer = buffer("receive_buffer", usual.tcp.receive_buffer);
-        let drain_time = table.read("drain_time", findings, duration(Duration::ZERO..=YEAR));
-        let service = match name {
-            Some(name) => read_service(name, table, findings),
-            None => {
-                // Which of them have a meaning is not known.
-                table.ignore(&["memory", "longest_value", "to", "source_ports"]);
-                table.ignore(&http::KEYS);
-                table.ignore(&WORK_KEYS);
-                None
-            }
-        };
-        let service = service?;
-        let mut limits = limits;
-        if let ServiceConfig::Resp(resp) = &service {
-            limits.longest_request = limits.longest_request.max(resp.longest_command());
+        for other in applications.iter().filter(|other| *other != served) {
+            other.refuse(table, findings);
         }
-        Some(ServeConfig {
-            service,
-            scheduler: scheduler.unwrap_or_default(),
-            outstanding: outstanding.unwrap_or(Outstanding::ONE),
-            burst: burst.map_or(1, |burst| burst as usize),
-            share_cores,
-            place,
-            ports: ports?,
-            beside_kernel,
-            limits,
-            congestion: congestion.unwrap_or_default(),
-            handshake_timeout: handshake_timeout.unwrap_or(usual.handshake_timeout),
-            idle_timeout: idle_timeout.or(usual.idle_timeout).unwrap_or(YEAR),
-            send_buffer,
-            receive_buffer,
-            drain_time: drain_time.unwrap_or(ServeConfig::DRAIN_TIME),
-        })
+        let application = served.read(table, findings);
+        Some(ServeConfig { application: application?, ports: ports?, settings: settings? })
     }
-}
-
-fn read_limits(table: &mut Table<'_>, findings: &mut Findings) -> Limits {
-    let usual = Limits::default();
-    let mut number = |key, usual: usize| {
-        let read = table.read(key, findings, count(1..=10_000_000));
-        read.map_or(usual, |number| number as usize)
-    };
-    let connections = number("connections", usual.connections);
-    let half_open = number("half_open", usual.half_open);
-    let time_wait = number("time_wait", usual.time_wait);
-    let syn_cookies = table.read("syn_cookies", findings, choice(&SynCookieMode::NAMES));
-    let mut bytes = |key, usual: usize, range: RangeInclusive<u64>| {
-        let read = table.read(key, findings, size(range));
-        read.map_or(usual, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-    };
-    Limits {
-        connections,
-        half_open,
-        syn_cookies: syn_cookies.unwrap_or_default(),
-        time_wait,
-        memory: bytes("connection_memory", usual.memory, SIZES),
-        shard_memory: bytes("shard_memory", usual.shard_memory, SIZES),
-        longest_request: bytes("longest_request", usual.longest_request, 64..=1 << 30),
-        reply_memory: bytes("reply_memory", usual.reply_memory, SIZES),
-        linger: usual.linger,
-    }
-}
-
-fn read_service(
-    name: ServiceName,
-    table: &mut Table<'_>,
-    findings: &mut Findings,
-) -> Option<ServiceConfig> {
-    let all: [(ServiceName, &str, &[&'static str]); 4] = [
-        (ServiceName::Http, "service = \"http\"", &http::KEYS),
-        (ServiceName::Resp, "service = \"resp\"", &["memory", "longest_value"]),
-        (ServiceName::Relay, "service = \"relay\"", &["to", "source_ports"]),
-        (ServiceName::Work, "service = \"work\"", &WORK_KEYS),
-    ];
-    for (_, condition, keys) in all.into_iter().filter(|(other, ..)| *other != name) {
-        table.refuse(keys, condition, findings);
-    }
-    Some(match name {
-        ServiceName::Http => ServiceConfig::Http(HttpServiceConfig::read(table, findings)?),
-        ServiceName::Resp => {
-            let memory = table.read("memory", findings, size(SIZES)).unwrap_or(MEMORY);
-            let longest = table.read("longest_value", findings, size(VALUES));
-            let usual = RespConfig::new(usize::try_from(memory).unwrap_or(usize::MAX));
-            let longest_value = longest.map_or(usual.longest_value, |bytes| bytes as usize);
-            ServiceConfig::Resp(RespConfig { longest_value, ..usual })
-        }
-        ServiceName::Echo => ServiceConfig::Echo,
-        ServiceName::Relay => {
-            let to = table.require("to", "to = \"192.0.2.7:22\"", findings, endpoint);
-            let source_ports = table.read("source_ports", findings, port_range);
-            ServiceConfig::Relay { to: to?, source_ports }
-        }
-        ServiceName::Work => ServiceConfig::Work(read_work(table, findings)),
-    })
-}
-
-fn read_work(table: &mut Table<'_>, findings: &mut Findings) -> WorkConfig {
-    let usual = WorkConfig::default();
-    let kinds = "\"roots\", \"strided\", \"random\", \"stream\", \"chase\" or \"null\"";
-    let kind = table.read("work", findings, parsed(kinds));
-    let times = "\"10us\", \"bimodal-1\", \"exponential:10us\" or \"0.9:1us,0.1:50us\"";
-    let times = table.read("service_time", findings, parsed(times));
-    let buffer = table.read("buffer", findings, parsed("\"80%\" or \"32MiB\""));
-    WorkConfig {
-        kind: kind.unwrap_or(usual.kind),
-        times: times.unwrap_or(usual.times),
-        buffer: buffer.unwrap_or(usual.buffer),
-    }
-}
-
-/// A conversion to a scheduler that the service can run with.
-fn scheduler(
-    value: &Value<'_>,
-    is_relay: bool,
-    findings: &mut Findings,
-) -> Option<AvailableScheduler> {
-    let scheduler = parsed("\"inline-dfcfs\" or \"dispatcher-1:1\"")(value, findings)?;
-    if is_relay && matches!(AvailableScheduler::name(scheduler), SchedulerName::Dispatcher(..)) {
-        let message = format!("a relay has no requests that members of `{scheduler}` could handle");
-        findings.push(value.mistake(message).help("write \"inline-dfcfs\""));
-        return None;
-    }
-    Some(scheduler)
 }
 
 /// A conversion to ports: one, or a list without repetition.
-fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<u16>> {
-    let ports = list(integer(1..=65_535))(value, findings)?;
+fn read_ports(least: u64, value: &Value<'_>, findings: &mut Findings) -> Option<Vec<u16>> {
+    let ports = list(read_integer(least..=65_535))(value, findings)?;
     let ports: Vec<u16> = ports.into_iter().map(|port| port as u16).collect();
-    let is_repeated = |(index, port): (usize, &u16)| ports[..index].contains(port);
+    let is_repeated = |(index, port): (usize, &u16)| *port > 0 && ports[..index].contains(port);
     let (message, help) = if ports.is_empty() {
         ("no port is listened at".to_owned(), "write one, such as 80".to_owned())
     } else if ports.len() > PORTS {
@@ -353,59 +247,19 @@ fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<u16>> {
     None
 }
 
-/// A conversion to HOST:PORT. Whether there is such a host is found out at the start.
-fn endpoint(value: &Value<'_>, findings: &mut Findings) -> Option<String> {
-    let endpoint = text(value, findings)?;
-    if is_endpoint(endpoint) {
-        return Some(endpoint.to_owned());
-    }
-    let message = format!("`{endpoint}` is not a host with a port");
-    let help = "write \"192.0.2.7:22\", \"[2001:db8::7]:22\" or \"NAME:22\"";
-    findings.push(value.mistake(message).help(help));
-    None
-}
-
-fn is_endpoint(text: &str) -> bool {
-    let Some((host, port)) = text.rsplit_once(':') else { return false };
-    let is_host = match host.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
-        Some(inner) => inner.is_some_and(|host| matches!(host.parse(), Ok(IpAddr::V6(_)))),
-        None => !host.is_empty() && !host.contains([':', ' ', '/']),
-    };
-    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
-}
-
-fn port_range(value: &Value<'_>, findings: &mut Findings) -> Option<RangeInclusive<u16>> {
-    let written = text(value, findings)?;
-    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
-    let (first, last) = written.split_once('-').unwrap_or((written, written));
-    if let (Some(first), Some(last)) = (port(first), port(last))
-        && first <= last
-    {
-        return Some(first..=last);
-    }
-    let message = format!("`{written}` is not a range of ports");
-    let help = "write the first and the last, such as \"1024-65535\"";
-    findings.push(value.mistake(message).help(help));
-    None
-}
+/// The settings that the description has in words of its own.
+const DESCRIBED: [&str; 7] = [
+    "beside_kernel",
+    "scheduler",
+    "connections",
+    "connection_memory",
+    "congestion",
+    "idle_timeout",
+    "drain_time",
+];
 
 impl fmt::Display for ServeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.service {
-            ServiceConfig::Http(http) => http.fmt(f)?,
-            ServiceConfig::Resp(RespConfig { memory, longest_value }) => {
-                let [memory, longest] = [memory, longest_value].map(|bytes| Bytes(*bytes as u64));
-                write!(f, "resp, {memory} at most, values of {longest} at most")?;
-            }
-            ServiceConfig::Echo => f.write_str("echo")?,
-            ServiceConfig::Relay { to, .. } => write!(f, "relay to {to}")?,
-            ServiceConfig::Work(WorkConfig { kind, times, .. }) if !kind.reads_memory() => {
-                write!(f, "work, {kind}, {times}")?;
-            }
-            ServiceConfig::Work(WorkConfig { kind, times, buffer }) => {
-                write!(f, "work, {kind} in {buffer}, {times}")?;
-            }
-        }
         let ports: Vec<_> = self.ports.iter().map(u16::to_string).collect();
         let noun = if ports.len() == 1 { "port" } else { "ports" };
         let beside = if self.beside_kernel { " beside the kernel" } else { "" };
@@ -413,32 +267,19 @@ impl fmt::Display for ServeConfig {
         let congestion = CONGESTION.iter().find(is).map_or("", |(name, _)| name);
         write!(
             f,
-            ", {noun} {}{beside}; {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
+            "{}, {noun} {}{beside}; {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
+            self.application,
             ports.join(", "),
             self.scheduler,
-            self.limits.connections,
-            Bytes(self.limits.memory as u64),
+            self.connections,
+            Bytes(self.connection_memory as u64),
             Span(self.idle_timeout),
             Span(self.drain_time)
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_endpoint;
-
-    #[test]
-    fn an_endpoint_is_a_host_and_a_port() {
-        for right in ["192.0.2.7:22", "[2001:db8::7]:22", "host.example:443"] {
-            assert!(is_endpoint(right), "{right}");
-        }
-        for wrong in
-            ["", ":22", "host", "host:", "host:0", "host:65536", "2001:db8::7:22", "[::1:2"]
-        {
-            assert!(!is_endpoint(wrong), "{wrong}");
-        }
-        assert!(!is_endpoint("[192.0.2.7]:22"));
-        assert!(!is_endpoint("http://host:80"));
+        )?;
+        let key = |difference: &str| difference.split(' ').next().map(str::to_owned);
+        let differences = self.settings.differences().into_iter();
+        let others = differences
+            .filter(|difference| !key(difference).is_some_and(|key| DESCRIBED.contains(&&*key)));
+        others.into_iter().try_for_each(|difference| write!(f, "; {difference}"))
     }
 }

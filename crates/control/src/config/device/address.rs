@@ -33,6 +33,11 @@ pub enum LinkAddressError {
 }
 
 impl LinkAddress {
+    /// An address of this machine, whose link is not known.
+    pub(crate) fn of_host(address: IpAddr) -> LinkAddress {
+        LinkAddress { address, length: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
     /// The addresses on the link.
     pub fn link(&self) -> Prefix {
         Prefix::containing(self.address, self.length)
