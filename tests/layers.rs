@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom to the top. `nf` and `functions` on the one hand, `tcp` and `serve` on the other ignore each other; only tests use `testkit`, which stands above all others.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "base",
     "packet",
     "steer",
@@ -23,6 +23,7 @@ const LAYERS: [&str; 22] = [
     "serve",
     "load",
     "control",
+    "cases",
     "observe",
     "plot",
     "measure",

@@ -8,6 +8,7 @@ mod app;
 mod assemble;
 pub mod bench;
 mod capture;
+mod cases;
 mod chains;
 mod check;
 mod control;
@@ -82,6 +83,7 @@ const VERSION: &str = concat!(
   rheo run configs/firewall.toml --input in.pcap --output out.pcap --lanes 2 \\
     --json
   rheo check configs/firewall.toml --offline
+  rheo test configs/firewall.toml replies.case
   rheo doctor
   rheo status --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4
@@ -110,6 +112,8 @@ enum Command {
     Load(Box<load::Args>),
     /// Check a configuration without running it.
     Check(check::Args),
+    /// Run cases: packets in, packets expected.
+    Test(cases::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
     Gen(Box<generate::Args>),
     /// Check kernel, NIC and privileges; print fixes.
@@ -177,6 +181,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Serve(args) => exit(serve::run(app, &args)),
         Command::Load(args) => exit(load::run(&args)),
         Command::Check(args) => exit(check::run(app, &args)),
+        Command::Test(args) => exit(cases::run(app, &args)),
         Command::Gen(args) => exit(generate::run(&args)),
         Command::Doctor(args) => exit(doctor::run(&args)),
         Command::Status(args) => exit(control::status(&args)),

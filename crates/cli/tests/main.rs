@@ -3,6 +3,7 @@
 mod balancing;
 mod build_script;
 mod capture;
+mod cases;
 mod check;
 mod check_and_run;
 mod configurations;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use rheostat_packet::build::{Ethernet, FrameBuilder, MIN_FRAME, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::MacAddress;
 
-use crate::cases::link::{self, Discovery, arp_packet};
+use crate::link::{self, Discovery, arp_packet};
 
 const LINK: Ethernet = Ethernet { source: [2; 6], destination: [4; 6], vlan: None };
 /// FIN, SYN, RST, PSH, ACK, URG, ECE and CWR by their letters.
@@ -17,6 +17,8 @@ const FLAGS: [(char, u8); 8] =
     [('F', 1), ('S', 2), ('R', 4), ('P', 8), ('A', 16), ('U', 32), ('E', 64), ('W', 128)];
 /// The port on which UDP carries packets (Generic UDP Encapsulation).
 const GUE: u16 = 6_080;
+/// Bytes of data that a packet has at most, so that headers fit beside them.
+const LONGEST: usize = 60_000;
 /// The window of a segment for which a case names none.
 const WINDOW: u16 = 65_535;
 
@@ -150,9 +152,9 @@ impl PacketSpec {
             "udp" => Kind::Udp,
             "icmp" => {
                 let (kind, code) = (number(rest.next())?, number(rest.next())?);
-                Kind::Icmp { kind: kind as u8, code: code as u8, id: 0, mtu: None, quoted: None }
+                Kind::Icmp { kind, code, id: 0, mtu: None, quoted: None }
             }
-            "proto" => Kind::Protocol(number(rest.next())? as u8),
+            "proto" => Kind::Protocol(number(rest.next())?),
             "arp" => match rest.next() {
                 Some(&"request") => Kind::Arp { is_reply: false },
                 Some(&"reply") => Kind::Arp { is_reply: true },
@@ -223,18 +225,22 @@ impl PacketSpec {
             }
             _ => {}
         }
-        let mut value = || number(words.next().as_ref());
         match (word, &mut self.kind) {
-            ("len", _) => self.len = value()? as usize,
-            ("ttl", _) => self.ttl = Some(value()? as u8),
-            ("vlan", _) => self.vlan = Some(value()? as u16),
-            ("cut", _) => self.cut = value()? as usize,
+            ("len", _) => {
+                self.len = value(words)?;
+                if self.len > LONGEST {
+                    return Err(format!("a packet has at most {LONGEST} bytes of data"));
+                }
+            }
+            ("ttl", _) => self.ttl = Some(value(words)?),
+            ("vlan", _) => self.vlan = Some(value(words)?),
+            ("cut", _) => self.cut = value(words)?,
             ("frag", _) => {
-                let (offset, len, id) = (value()? as usize, value()? as usize, value()?);
-                self.fragment = Some((offset, len, id, false));
+                let (offset, len) = (value(words)?, value(words)?);
+                self.fragment = Some((offset, len, value(words)?, false));
             }
             ("byte", _) => {
-                let at = value()? as usize;
+                let at = value(words)?;
                 self.bytes.push((at, hex_byte(words.next())?));
             }
             ("more", _) => {
@@ -253,12 +259,12 @@ impl PacketSpec {
             ("may", _) => {
                 self.may_fragment = words.next() == Some("fragment");
             }
-            ("mtu", Kind::Icmp { mtu, .. }) => *mtu = Some(value()?),
-            ("seq", Kind::Tcp { seq, .. }) => *seq = value()?,
-            ("ack", Kind::Tcp { ack, .. }) => *ack = value()?,
-            ("win", Kind::Tcp { window, .. }) => *window = value()? as u16,
-            ("scale", Kind::Tcp { scale, .. }) => *scale = Some(value()? as u8),
-            ("id", Kind::Icmp { id, .. }) => *id = value()? as u16,
+            ("mtu", Kind::Icmp { mtu, .. }) => *mtu = Some(value(words)?),
+            ("seq", Kind::Tcp { seq, .. }) => *seq = value(words)?,
+            ("ack", Kind::Tcp { ack, .. }) => *ack = value(words)?,
+            ("win", Kind::Tcp { window, .. }) => *window = value(words)?,
+            ("scale", Kind::Tcp { scale, .. }) => *scale = Some(value(words)?),
+            ("id", Kind::Icmp { id, .. }) => *id = value(words)?,
             _ => return Err(format!("`{word}` does not belong here")),
         }
         Ok(())
@@ -289,7 +295,10 @@ impl PacketSpec {
     }
 
     /// The frame, padded to the least length unless it is cut short.
-    pub(crate) fn build(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// When no such packet can be made.
+    pub(crate) fn build(&self) -> Result<Vec<u8>, String> {
         let to = self.to.or(self.usual_receiver()).unwrap_or(LINK.destination);
         let mut frame = [to, self.from.unwrap_or(LINK.source)].concat();
         if let Some(vlan) = self.vlan {
@@ -302,48 +311,66 @@ impl PacketSpec {
             (_, IpAddr::V6(_)) => 0x86dd,
         };
         frame.extend(self.ethertype.unwrap_or(ethertype).to_be_bytes());
-        frame.extend(self.packet());
+        frame.extend(self.packet()?);
         if self.cut == 0 {
             frame.resize(frame.len().max(MIN_FRAME), 0);
         }
-        frame
+        Ok(frame)
     }
 
     /// What the frame carries, without the link header and padding.
-    fn packet(&self) -> Vec<u8> {
+    fn packet(&self) -> Result<Vec<u8>, String> {
         if self.ethertype.is_some() {
-            return vec![0; self.len];
+            return Ok(vec![0; self.len]);
+        }
+        if self.source.0.is_ipv4() != self.destination.0.is_ipv4() {
+            return Err("both addresses of a packet are of one version of IP".to_owned());
         }
         if let Kind::Arp { is_reply } = self.kind {
             let [sender, target] = self.macs;
-            return arp_packet(is_reply, (self.source.0, sender), (self.destination.0, target));
+            return Ok(arp_packet(is_reply, (self.source.0, sender), (self.destination.0, target)));
         }
         let mut options = Vec::new();
         let payload = match &self.kind {
-            Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet(),
+            Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet()?,
             Kind::Discovery(message) => message.message().2,
             _ => match &self.carried {
-                Some(carried) => carried.packet(),
+                Some(carried) => carried.packet()?,
                 None => {
                     let pattern = (self.data.len()..self.len).map(|i| i as u8);
                     self.data.iter().copied().chain(pattern).collect()
                 }
             },
         };
+        if payload.len() > LONGEST {
+            return Err(format!("a packet has at most {LONGEST} bytes of data"));
+        }
         let mut packet = self.whole(&mut options, &payload).to_vec();
         if let Some(fragment) = self.fragment {
-            packet = self.cut_out(packet, fragment);
+            packet = self.cut_out(packet, fragment)?;
         }
+        let len = packet.len();
         for (at, byte) in &self.bytes {
-            packet[*at] = *byte;
+            let place = packet.get_mut(*at);
+            *place.ok_or_else(|| format!("there is no byte {at} of {len}"))? = *byte;
         }
-        packet.truncate(packet.len() - self.cut);
-        packet
+        let left = len.checked_sub(self.cut);
+        packet.truncate(left.ok_or_else(|| format!("{} bytes of {len} cannot be cut", self.cut))?);
+        Ok(packet)
     }
 
     /// The fragment of `whole` that the case names.
-    fn cut_out(&self, mut whole: Vec<u8>, fragment: (usize, usize, u32, bool)) -> Vec<u8> {
+    fn cut_out(
+        &self,
+        mut whole: Vec<u8>,
+        fragment: (usize, usize, u32, bool),
+    ) -> Result<Vec<u8>, String> {
         let (offset, len, id, more) = fragment;
+        if offset > LONGEST || len > LONGEST || offset + len > LONGEST || offset % 8 != 0 {
+            return Err(format!(
+                "a fragment begins at a multiple of 8 and ends before byte {LONGEST}"
+            ));
+        }
         let (header, icmp) = if self.source.0.is_ipv4() { (20, 1) } else { (40, 58) };
         let mut datagram = whole.split_off(header);
         datagram.resize(datagram.len().max(offset + len), 0);
@@ -359,7 +386,7 @@ impl PacketSpec {
         let fragment = FrameBuilder::new(from, to, Transport::Protocol(protocol), piece);
         let (fragment, tos) = (FrameBuilder { id, ..fragment }, self.tos);
         let (piece, ttl) = (Some((offset as u16, more)), self.ttl.unwrap_or(64));
-        FrameBuilder { tos, ttl, fragment: piece, dont_fragment: false, ..fragment }.to_vec()
+        Ok(FrameBuilder { tos, ttl, fragment: piece, dont_fragment: false, ..fragment }.to_vec())
     }
 
     fn whole<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
@@ -419,7 +446,14 @@ fn hex_byte(word: Option<&str>) -> Result<u8, String> {
     byte.ok_or_else(|| "a byte is written 0x0f".to_owned())
 }
 
-fn number(word: Option<&&str>) -> Result<u32, String> {
+/// The next word as a number.
+fn value<'a, T: TryFrom<u32>>(words: &mut impl Iterator<Item = &'a str>) -> Result<T, String> {
+    number(words.next().as_ref())
+}
+
+/// A number in the range of its type.
+fn number<T: TryFrom<u32>>(word: Option<&&str>) -> Result<T, String> {
     let word = word.ok_or("a number is missing")?;
-    word.parse().map_err(|_| format!("`{word}` is no number"))
+    let number: u32 = word.parse().map_err(|_| format!("`{word}` is no number"))?;
+    number.try_into().map_err(|_| format!("{number} is too large here"))
 }

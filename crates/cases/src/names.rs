@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::cases::packet::{PacketSpec, tell_with};
+use crate::packet::{PacketSpec, tell_with};
 
 /// What names stand for.
 #[derive(Debug, Default)]
@@ -32,12 +32,17 @@ impl Words {
     pub(crate) fn new(words: &[&str]) -> Result<Words, String> {
         let words = words.iter().map(ToString::to_string).collect();
         let words = Words { words, over_ipv6: false };
-        words.with(|_| 1).map(|_| words)
+        words.checked()
+    }
+
+    /// The same words, if they make a frame.
+    fn checked(self) -> Result<Words, String> {
+        self.with(|_| 1)?.build()?;
+        Ok(self)
     }
 
     pub(crate) fn over_ipv6(&self) -> Result<Words, String> {
-        let words = Words { over_ipv6: true, ..self.clone() };
-        words.with(|_| 1).map(|_| words)
+        Words { over_ipv6: true, ..self.clone() }.checked()
     }
 
     /// The packet, whose names must have their numbers.
@@ -60,7 +65,7 @@ impl Words {
             names.0.get(name).copied().unwrap_or(UNKNOWN + place)
         };
         let packet = self.with(number)?;
-        Ok((tell_with(&packet.build(), packet.details()), unknown))
+        Ok((tell_with(&packet.build()?, packet.details()), unknown))
     }
 
     /// Whether `frame` is this packet; its unknown names get their numbers then.
@@ -172,9 +177,17 @@ impl Check {
         })
     }
 
-    pub(crate) fn text(&self, names: &Names) -> String {
-        let number = names.0.get(&self.name);
+    /// The condition in words.
+    pub(crate) fn text(&self) -> String {
         let other = self.other.as_deref().unwrap_or_default();
-        format!("${} (which is {number:?}) {} {other}", self.name, self.what)
+        format!("${} {} {other}", self.name, self.what).trim_end().to_owned()
+    }
+
+    /// The value of its name in words.
+    pub(crate) fn value(&self, names: &Names) -> String {
+        match names.0.get(&self.name) {
+            Some(number) => format!("${} = {number}", self.name),
+            None => format!("no value of ${}", self.name),
+        }
     }
 }

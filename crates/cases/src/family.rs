@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::cases::packet::{Kind, PacketSpec};
+use crate::packet::{Kind, PacketSpec};
 
 impl PacketSpec {
     /// The same packet over IPv6: hosts of 10.0.0.0/8 become unique local addresses, groups become

@@ -5,8 +5,12 @@ use std::time::Duration;
 use rheostat_base::{DropReason, Time, unit};
 use rheostat_functions::lb::Health;
 
-use crate::cases::names::{Check, Words};
-use crate::cases::topology::Topology;
+use crate::error::CaseError;
+use crate::names::{Check, Words};
+use crate::topology::Topology;
+
+/// The latest time of a step.
+const LATEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// One of the two devices of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +43,8 @@ pub(crate) enum Expected {
     Packet(Port, Words),
     /// What a name stands for is so.
     Check(Check),
-    /// A packet is dropped.
-    Drop(DropReason),
+    /// A packet is dropped for the reason of this name.
+    Drop(String),
     /// The monitor makes a record that says all this.
     Record(String),
 }
@@ -80,13 +84,18 @@ pub(crate) struct Script {
     /// The network, if the devices have addresses.
     pub(crate) topology: Option<Topology>,
     pub(crate) steps: Vec<Step>,
+    /// The first line about the chain, its settings or its state.
+    pub(crate) first_setting: Option<usize>,
     /// What changes between the steps, in order.
     pub(crate) health: Vec<HealthStep>,
 }
 
 impl Script {
     /// Reads a case.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Script, String> {
+    ///
+    /// # Errors
+    /// [`CaseError::Unreadable`] with the first line that is none of a case.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Script, CaseError> {
         let mut script = Script {
             name: name.to_owned(),
             chain: vec!["firewall".to_owned()],
@@ -95,20 +104,23 @@ impl Script {
             also_ipv6: false,
             also_shared: false,
             topology: None,
+            first_setting: None,
             steps: Vec::new(),
             health: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
-            script.line(number, line).map_err(|problem| format!("{name}:{number}: {problem}"))?;
+            let read = script.line(number, line);
+            read.map_err(|problem| CaseError::unreadable(name, Some(number), problem))?;
         }
         Ok(script)
     }
 
     /// The case with all its packets over IPv6.
-    pub(crate) fn over_ipv6(&self) -> Result<Script, String> {
+    pub(crate) fn over_ipv6(&self) -> Result<Script, CaseError> {
         let mut script = self.clone();
         for step in &mut script.steps {
-            let wrong = |line: usize| move |problem| format!("{}:{line}: {problem}", self.name);
+            let wrong =
+                |line: usize| move |problem| CaseError::unreadable(&self.name, Some(line), problem);
             if let Some((_, packet)) = &mut step.packet {
                 *packet = packet.over_ipv6().map_err(wrong(step.line))?;
             }
@@ -139,6 +151,7 @@ impl Script {
 
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
         if let Some(setting) = line.strip_prefix('|') {
+            self.first_setting.get_or_insert(number);
             if self.settings.is_empty() {
                 self.open_settings();
             }
@@ -147,6 +160,7 @@ impl Script {
             return Ok(());
         }
         if let Some(setting) = line.strip_prefix("state |") {
+            self.first_setting.get_or_insert(number);
             self.state.push_str(setting);
             self.state.push('\n');
             return Ok(());
@@ -162,10 +176,12 @@ impl Script {
                 Ok(())
             }
             ["also", "shared"] => {
+                self.first_setting.get_or_insert(number);
                 self.also_shared = true;
                 Ok(())
             }
             ["chain", functions @ ..] => {
+                self.first_setting.get_or_insert(number);
                 self.chain = functions.iter().map(ToString::to_string).collect();
                 Ok(())
             }
@@ -235,8 +251,11 @@ impl Script {
         let device = |word: &str| Port::parse(word).ok_or_else(|| format!("`{word}` is no device"));
         let expected = match words {
             ["drop", reason] => {
-                let reason = DropReason::named(reason);
-                Expected::Drop(reason.ok_or_else(|| format!("no such reason: {words:?}"))?)
+                // A function adds its own when it drops the first packet; their names have a dot.
+                if DropReason::named(reason).is_none() && !reason.contains('.') {
+                    return Err(format!("`{reason}` is no reason to drop a packet"));
+                }
+                Expected::Drop((*reason).to_owned())
             }
             ["nothing"] => return Ok(()),
             ["record", words @ ..] => Expected::Record(words.join(" ")),
@@ -259,5 +278,10 @@ fn parse_time(text: &str) -> Result<Time, String> {
     let wrong = || format!("`{text}` is no time");
     let parts: Result<Vec<Duration>, String> =
         text.split('+').map(|part| unit::parse_duration(part).map_err(|_| wrong())).collect();
-    Ok(Time::ZERO + parts?.into_iter().sum::<Duration>())
+    let sum = parts?.into_iter().try_fold(Duration::ZERO, Duration::checked_add);
+    // A run's clock has 64 bits of nanoseconds, and goes on behind the last step.
+    let sum = sum
+        .filter(|sum| *sum <= LATEST)
+        .ok_or_else(|| format!("`{text}` is more than 100 years"))?;
+    Ok(Time::ZERO + sum)
 }

@@ -1,15 +1,16 @@
 //! What a function is told while a case runs, and what it tells.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rheostat_base::Time;
-use rheostat_functions::Lb;
+use rheostat_control::Config;
 use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_functions::monitor::MonitorLog;
 
-use crate::cases::record;
-use crate::cases::script::{HealthStep, Script};
+use crate::record;
+use crate::script::{HealthStep, Script};
 
 /// The commands still to give, and the boards they go to.
 #[derive(Default)]
@@ -22,19 +23,26 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// What a case tells a load balancer.
-    pub(crate) fn of(function: &Lb, config: &LbConfig, script: &Script) -> Control {
+    /// The commands of a case to the functions of a configuration.
+    pub(crate) fn of(config: &Config, script: &Script) -> Control {
+        let services = config.function().map_or(&[][..], |lb: &LbConfig| &lb.services);
         Control {
-            board: Some(function.board()),
-            services: config.services.iter().map(|service| service.name.clone()).collect(),
+            board: None,
+            services: services.iter().map(|service| service.name.clone()).collect(),
             steps: script.health.clone().into(),
             log: None,
         }
     }
 
-    /// What a monitor tells.
-    pub(crate) fn over(log: MonitorLog) -> Control {
-        Control { log: Some(log), ..Control::default() }
+    /// Takes the part of a function that commands change, if a case has commands for it.
+    pub(crate) fn extend(&mut self, part: Option<Arc<dyn Any + Send + Sync>>) {
+        let board = part.and_then(|part| part.downcast().ok());
+        self.board = board.or(self.board.take());
+    }
+
+    /// Takes the log of a monitor.
+    pub(crate) fn watch(&mut self, log: MonitorLog) {
+        self.log = Some(log);
     }
 
     /// The records made since the last time.

@@ -8,7 +8,7 @@ use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, icmpv4, icmpv6};
 use rheostat_packet::{Headers, LinkType, Network, tuple};
 
 use super::{Details, FLAGS, GUE, WINDOW};
-use crate::cases::link::{Discovery, tell_arp, tell_mac};
+use crate::link::{Discovery, tell_arp, tell_mac};
 
 /// A frame in the words of a case: what two packets must have in common to be taken for the same.
 pub(crate) fn tell(frame: &[u8]) -> String {

@@ -4,11 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat_base::DeviceId;
-use rheostat_ip::{Interface, Network, Policy, Route};
+use rheostat_control::Config;
+use rheostat_control::config::DeviceConfig;
+use rheostat_control::config::device::LinkAddress;
+use rheostat_control::config::network::{NeighbourConfig, RouteConfig};
+use rheostat_ip::{Interface, InterfaceAddress, Network, Policy, Route};
 use rheostat_packet::wire::MacAddress;
+use rheostat_steer::{Orientation, Prefix};
 
-use crate::cases::link;
-use crate::cases::script::Port;
+use crate::link;
+use crate::script::Port;
 
 /// The link addresses of `lan` and `wan`.
 pub(crate) const MACS: [MacAddress; 2] = [[4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 5]];
@@ -64,6 +69,53 @@ impl Topology {
             _ => return Err(format!("`{}` is no line about the network", words.join(" "))),
         }
         Ok(())
+    }
+
+    /// The network of a configuration whose devices have addresses; `None` where they have none.
+    ///
+    /// # Errors
+    /// When its devices are not one inside and one outside, which are the devices of a case.
+    pub(crate) fn of(config: &Config) -> Result<Option<Topology>, String> {
+        if config.devices.iter().all(|device| device.addresses.is_empty()) {
+            return Ok(None);
+        }
+        let port_of = |device: &DeviceConfig| match device.orientation {
+            Orientation::Inside => Some(Port::Lan),
+            Orientation::Outside => Some(Port::Wan),
+            Orientation::ByPrefix(_) => None,
+        };
+        let ports: Option<Vec<_>> = config.devices.iter().map(port_of).collect();
+        let ports = ports.filter(|ports| matches!(ports[..], [a, b] if a != b)).ok_or(
+            "the configuration has other devices than one inside and one outside: state the network in the case",
+        )?;
+        let mut topology = Topology::default();
+        let served: Vec<_> =
+            config.chain.iter().flat_map(|function| function.facts().served).collect();
+        for (device, port) in config.devices.iter().zip(&ports) {
+            let interface = &mut topology.interfaces[*port as usize];
+            let own =
+                |own: &LinkAddress| InterfaceAddress { address: own.address, length: own.length };
+            interface.addresses = device.addresses.iter().map(own).collect();
+            interface.mtu = device.mtu.unwrap_or(interface.mtu);
+            let theirs = |address: &&IpAddr| interface.is_on_link(**address) || *port == Port::Wan;
+            let host = |address: &IpAddr| {
+                Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
+            };
+            interface.proxied = served.iter().filter(theirs).map(host).collect();
+        }
+        let device = |device: DeviceId| DeviceId(ports[device.index()] as u8);
+        let route = |route: &RouteConfig| Route {
+            prefix: route.to,
+            gateway: route.via,
+            device: Some(device(route.device)),
+        };
+        topology.routes = config.network.routes.iter().map(route).collect();
+        let neighbours = config.network.neighbours.iter();
+        let neighbour = |neighbour: &NeighbourConfig| {
+            (ports[neighbour.device.index()], neighbour.address, neighbour.mac.0)
+        };
+        topology.neighbours = neighbours.map(neighbour).collect();
+        Ok(Some(topology))
     }
 
     /// The network. It announces nothing: that would come of the first packet of every case.
