@@ -9,6 +9,7 @@
 //! | `diagnostic` | a mistake, and its report with lines of the file |
 //! | `device` | devices by name and side, as other settings refer to them |
 //! | `ethertype` | Ethernet types by name or number |
+//! | `section` | the keys of a table to a type of the caller's, by serde too |
 //! | `quantity` | numbers with units, as people write and read them |
 //! | `lifetime` | lifetimes of flows, with the least that RFCs require |
 //! | `suggestion` | the nearest known word, lists of words |
@@ -22,8 +23,10 @@ pub mod findings;
 pub mod lifetime;
 pub mod quantity;
 pub mod reader;
+pub mod section;
 pub mod suggestion;
 
 pub use diagnostic::{Finding, Report};
 pub use findings::Findings;
 pub use reader::{Table, Value};
+pub use section::Section;

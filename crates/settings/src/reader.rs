@@ -43,7 +43,12 @@ impl Value<'_> {
 
     /// The key without its tables and its place in a list, for a message that shows the place anyway.
     pub fn name(&self) -> &str {
-        let last = self.key.rsplit('.').next().unwrap_or_default();
+        Value::name_of(&self.key)
+    }
+
+    /// A key without its tables and its place in a list.
+    pub(crate) fn name_of(key: &str) -> &str {
+        let last = key.rsplit('.').next().unwrap_or_default();
         last.split('[').next().unwrap_or_default()
     }
 
@@ -62,7 +67,7 @@ impl Value<'_> {
     }
 
     /// The mistake of a value whose type is not what `expected` (a noun with its article) states.
-    fn wrong_type(&self, expected: &str, example: &str) -> Finding {
+    pub(crate) fn wrong_type(&self, expected: &str, example: &str) -> Finding {
         let found = match self.node {
             DeValue::String(_) => "this is text",
             DeValue::Integer(_) => "this is an integer",
@@ -77,16 +82,62 @@ impl Value<'_> {
     }
 }
 
+impl<'d> Value<'d> {
+    /// The value as it was parsed.
+    pub(crate) fn node(&self) -> &'d DeValue<'d> {
+        self.node
+    }
+
+    /// An item of a list that this value is.
+    pub(crate) fn item(&self, index: usize, node: &'d Spanned<DeValue<'d>>) -> Value<'d> {
+        Value { key: format!("{}[{index}]", self.key), place: node.span(), node: node.get_ref() }
+    }
+
+    /// The entries of a table that this value is, in the order of their names.
+    pub(crate) fn entries(
+        &self,
+        entries: &'d DeTable<'d>,
+    ) -> impl Iterator<Item = (&'d str, Value<'d>)> {
+        entries.iter().map(|(name, node)| {
+            let name = name.get_ref().as_ref();
+            let key = format!("{}.{name}", self.key);
+            (name, Value { key, place: node.span(), node: node.get_ref() })
+        })
+    }
+}
+
 /// A table of the file, being read.
 #[derive(Debug)]
 pub struct Table<'d> {
     key: String,
     place: Range<usize>,
     entries: &'d DeTable<'d>,
-    asked: Vec<&'static str>,
+    asked: Vec<&'d str>,
 }
 
 impl<'d> Table<'d> {
+    /// Reads a table that the file does not have, as if it were there without keys. `key` is its own.
+    pub fn read_absent<T>(
+        key: &str,
+        findings: &mut Findings,
+        read: impl FnOnce(&mut Table<'_>, &mut Findings) -> T,
+    ) -> T {
+        let entries = DeTable::new();
+        let (key, place, asked) = (key.to_owned(), 0..0, Vec::new());
+        read(&mut Table { key, place, entries: &entries, asked }, findings)
+    }
+
+    /// Reads a table that is a value, then complains about the keys left over.
+    pub(crate) fn read_value<T>(
+        value: &Value<'d>,
+        entries: &'d DeTable<'d>,
+        findings: &mut Findings,
+        read: impl FnOnce(&mut Table<'d>) -> T,
+    ) -> T {
+        let (key, place, asked) = (value.key.clone(), value.place.clone(), Vec::new());
+        Table { key, place, entries, asked }.read_with(findings, |table, _| read(table))
+    }
+
     /// Reads a whole document with `read`, then complains about the tables left over.
     pub fn read_root<T>(
         entries: &'d DeTable<'d>,
@@ -110,6 +161,32 @@ impl<'d> Table<'d> {
     /// The table's own key, such as `device[0]`; empty for the document.
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Its bytes in the file: those of its header, or all of an inline table.
+    pub(crate) fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
+    /// Its values, in the order of their names; does not count as asking for them.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> {
+        let entries = self.entries;
+        entries.iter().map(|(name, node)| {
+            let name = name.get_ref().as_ref();
+            let value = Value { key: self.key_of(name), place: node.span(), node: node.get_ref() };
+            (name, value)
+        })
+    }
+
+    /// Takes these keys as the known ones.
+    pub(crate) fn know(&mut self, keys: &[&'static str]) {
+        self.asked.clear();
+        self.asked.extend(keys);
+    }
+
+    /// Takes every key as known.
+    pub(crate) fn ignore_all(&mut self) {
+        self.asked.extend(self.entries.keys().map(|name| name.get_ref().as_ref()));
     }
 
     /// The full name of one of its keys.
