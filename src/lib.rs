@@ -56,6 +56,7 @@
 
 pub mod harness;
 pub mod service;
+pub mod settings;
 pub mod tcp;
 
 /// The guide's code, compiled and run with the tests of the documentation.
@@ -74,11 +75,15 @@ struct GuideTcp;
 struct Readme;
 
 pub use harness::Harness;
+pub use rheostat_app::App;
 pub use rheostat_base::{
     Counter, DeviceId, DropReason, DropReasonError, Nanos, OwnDropReason, ShardId, Time,
 };
 pub use rheostat_functions::Firewall;
 pub use rheostat_functions::firewall::FirewallConfig;
+pub use rheostat_nf::registry::{
+    BuildCx, BuildError, FlowPlace, FromSettings, FunctionFacts, Registration,
+};
 pub use rheostat_nf::{
     Abort, Admission, Ahead, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet, Passthrough,
     ShardInfo, Shared, Stage, Steady, Verdict,
@@ -89,5 +94,6 @@ pub use rheostat_settings::{declared, settings};
 pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};
-pub use rheostat_steer::{Fields, PacketSet, Protocols, Side};
+pub use rheostat_steer::{Fields, PacketSet, Protocols, Side, Whose};
 pub use rheostat_traffic::{Mix, MixConfig, Source};
+pub use serde;

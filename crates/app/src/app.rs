@@ -1,31 +1,64 @@
 //! A program that runs functions and services: what is registered in it, which its commands take by reference.
 
+mod program;
+
+use rheostat_base::OwnDropReason;
 use rheostat_control::Registry;
-use rheostat_nf::registry::Registration;
+use rheostat_nf::NetworkFunction;
+use rheostat_nf::registry::{FromSettings, Registration};
 use rheostat_run::poll::{PollPolicy, PollingRegistration};
 use rheostat_serve::registry::{ApplicationRegistration, MakeApplication};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
-/// A program that runs functions and services.
+pub(crate) use program::Program;
+
+/// A program that runs functions and services: `rheo`, or one of an author's own with functions beside those of `rheo`.
+///
+/// ```no_run
+/// # use rheostat_nf::registry::FromSettings;
+/// # fn with<Quota: FromSettings>() -> std::process::ExitCode {
+/// rheostat_app::App::new()
+///     .named(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+///     .function::<Quota>("quota")
+///     .main()
+/// # }
+/// ```
+///
+/// Such a program has every command of `rheo`: its configurations name the function in `[chain]` and have its settings in
+/// `[function.quota]`.
 #[derive(Clone, Debug)]
 pub struct App {
     /// What configurations and flags can name.
     pub(crate) registry: Registry,
+    /// Its name and its version, for `--help` and `--version`.
+    pub(crate) program: Program,
+    /// What cannot be registered.
+    pub(crate) faults: Vec<String>,
 }
 
 impl App {
     /// The program with everything that comes with rheostat.
     pub fn new() -> App {
         let registry = Registry::new().with_chains(rheostat_functions::shipped::CHAINS);
-        App { registry }
+        App { registry, program: Program::default(), faults: Vec::new() }
             .functions(rheostat_functions::ALL)
             .applications(crate::serve::applications())
+    }
+
+    /// Gives the program the name and the version that `--help` and `--version` print. Without them, it is named like its file.
+    #[must_use]
+    pub fn named(mut self, name: &'static str, version: &'static str) -> App {
+        self.program = Program::named(name, version);
+        self
     }
 
     /// Registers functions, which configurations can name from then on.
     #[must_use]
     pub fn functions(mut self, functions: &[Registration]) -> App {
-        self.registry = self.registry.with_functions(functions);
+        for function in functions {
+            self.check_name(function.name);
+            self.registry = self.registry.with_functions(&[*function]);
+        }
         self
     }
 
@@ -85,6 +118,46 @@ impl App {
     ) -> App {
         self.applications([make.registration(name)])
     }
+
+    /// Registers a function with state per flow and per shard, and its drop reasons.
+    #[must_use]
+    pub fn function<F: FromSettings>(self, name: &'static str) -> App {
+        self.drop_reasons(F::DROP_REASONS).functions(&[Registration::of::<F>(name)])
+    }
+
+    /// Registers a function on shared objects, and its drop reasons.
+    #[must_use]
+    pub fn shared_function<F: FromSettings + NetworkFunction<Shard = ()>>(
+        self,
+        name: &'static str,
+    ) -> App
+    where
+        F::Flow: Clone,
+    {
+        self.drop_reasons(F::DROP_REASONS).functions(&[Registration::on_objects::<F>(name)])
+    }
+
+    /// Registers drop reasons, of functions that are not registered by their type.
+    #[must_use]
+    pub fn drop_reasons(mut self, reasons: &[&'static OwnDropReason]) -> App {
+        for reason in reasons {
+            self.faults.extend(reason.register().err().map(|error| error.to_string()));
+        }
+        self
+    }
+
+    /// Notes a name that no table of a configuration can have, or that another function has.
+    fn check_name(&mut self, name: &'static str) {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || !name.chars().all(is_letter) {
+            let fault =
+                format!("`{name}` is no name for a function: write letters, digits, `-` and `_`");
+            self.faults.push(fault);
+        }
+        if self.registry.functions.iter().any(|function| function.name == name) {
+            self.faults.push(format!("two functions have the name `{name}`; rename one of them"));
+        }
+    }
 }
 
 impl Default for App {
@@ -92,3 +165,6 @@ impl Default for App {
         App::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ mod memory;
 mod mtu;
 mod nat_host;
 mod network;
+mod new;
 mod objectives;
 mod output_file;
 mod port_warning;
@@ -41,6 +42,7 @@ mod serve;
 pub mod terminal;
 mod trace;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -85,6 +87,7 @@ const VERSION: &str = concat!(
   rheo check configs/firewall.toml --offline
   rheo test configs/firewall.toml replies.case
   rheo doctor
+  rheo new function synlimit
   rheo status --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4
   rheo profile configs/antiddos.toml --lanes 2
@@ -118,6 +121,8 @@ enum Command {
     Gen(Box<generate::Args>),
     /// Check kernel, NIC and privileges; print fixes.
     Doctor(doctor::Args),
+    /// Write a project with a network function of its own.
+    New(new::Args),
     /// Show the metrics of a running instance.
     Status(control::StatusArgs),
     /// List the connections of a running service over TCP.
@@ -171,8 +176,15 @@ fn main_of(app: &App) -> ExitCode {
     // A file that may not grow (RLIMIT_FSIZE) is a failed write, which is reported and counted; not the end of the
     // process without a summary.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let parsed = command_line(app).try_get_matches();
-    let command = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    if !app.faults.is_empty() {
+        app.faults.iter().for_each(|fault| err!("error: {fault}"));
+        return ExitCode::from(2);
+    }
+    let first = std::env::args_os().next();
+    let mut line = app.program.name(command_line(app), first.as_deref().map(Path::new));
+    let matches = line.try_get_matches_from_mut(std::env::args_os());
+    let matches = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = match matches.map_err(|error| error.format(&mut line)) {
         Ok(Cli { command }) => command,
         Err(error) => return out::usage(&error),
     };
@@ -184,6 +196,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Test(args) => exit(cases::run(app, &args)),
         Command::Gen(args) => exit(generate::run(&args)),
         Command::Doctor(args) => exit(doctor::run(&args)),
+        Command::New(args) => exit(new::run(app, &args)),
         Command::Status(args) => exit(control::status(&args)),
         Command::Connections(args) => exit(control::connections(&args)),
         Command::Table(args) => exit(control::table(&args)),

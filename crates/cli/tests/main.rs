@@ -18,6 +18,7 @@ mod instructions;
 mod laboratory;
 mod limits;
 mod load;
+mod new;
 mod objectives;
 mod offloading;
 mod polling;

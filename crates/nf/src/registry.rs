@@ -3,6 +3,7 @@
 
 mod build;
 mod facts;
+mod from_settings;
 mod static_chain;
 
 use std::any::Any;
@@ -16,6 +17,7 @@ use rheostat_settings::reader::Table;
 
 pub use build::{BuildCx, BuildError, Built, Lines, PortShare, PortShares};
 pub use facts::{FlowPlace, FunctionFacts};
+pub use from_settings::FromSettings;
 pub use static_chain::{StaticChain, alone, alone_on_objects, chain_of, pair};
 
 /// A function that configurations can name.

@@ -1,0 +1,169 @@
+//! Functions that are registered by their type alone: of a program's own, with settings as a type.
+
+use std::any::type_name;
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use rheostat_base::OwnDropReason;
+use rheostat_settings::device::Device;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use rheostat_settings::section::Section;
+use rheostat_state::txn::Objects;
+
+use super::{
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
+};
+use crate::function::NetworkFunction;
+use crate::link::{Link, link, shared_link};
+
+/// A network function that is built of the settings in its table of a configuration.
+pub trait FromSettings: NetworkFunction + Sized {
+    /// The keys of its table: a type that implements serde's `Deserialize`, or reads its keys itself; `()` for a function
+    /// without settings.
+    type Settings: Section + Debug + Send + Sync + 'static;
+
+    /// Its purpose, in one sentence without subject and full stop.
+    const SUMMARY: &'static str = "";
+
+    /// The drop reasons that it adds to those of rheostat.
+    const DROP_REASONS: &'static [&'static OwnDropReason] = &[];
+
+    /// Builds the function, when a run starts.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it cannot be built of these settings; the run does not start then.
+    fn from_settings(settings: &Self::Settings, cx: &BuildCx<'_>) -> Result<Self, BuildError>;
+
+    /// Properties of the function with these settings that other parts of a configuration depend on; `facts` are those of
+    /// its type.
+    fn facts(_settings: &Self::Settings, facts: FunctionFacts) -> FunctionFacts {
+        facts
+    }
+}
+
+impl Registration {
+    /// A function with state per flow and per shard, under this name.
+    pub const fn of<F: FromSettings>(name: &'static str) -> Registration {
+        Registration::placed::<F, InShards>(name)
+    }
+
+    /// A function on shared objects, under this name.
+    pub const fn on_objects<F: FromSettings + NetworkFunction<Shard = ()>>(
+        name: &'static str,
+    ) -> Registration
+    where
+        F::Flow: Clone,
+    {
+        Registration::placed::<F, OnObjects>(name)
+    }
+
+    const fn placed<F: FromSettings, P: Placing<F>>(name: &'static str) -> Registration {
+        Registration {
+            name,
+            summary: F::SUMMARY,
+            read: Some(|table, _, findings| read::<F, P>(table, findings)),
+            default: default::<F, P>,
+        }
+    }
+}
+
+fn read<F: FromSettings, P: Placing<F>>(
+    table: &mut Table<'_>,
+    findings: &mut Findings,
+) -> Option<Arc<dyn FunctionSettings>> {
+    let settings = F::Settings::read(table, findings)?;
+    Some(Arc::new(Typed::<F, P> { settings, function: PhantomData }))
+}
+
+fn default<F: FromSettings, P: Placing<F>>(
+    _: &[Device],
+) -> Result<Arc<dyn FunctionSettings>, Missing> {
+    let mut findings = Findings::default();
+    let settings = Table::read_absent("function.NAME", &mut findings, read::<F, P>);
+    let help = || {
+        let fixes = findings.into_list();
+        let fixes: Vec<_> = fixes.iter().filter_map(|finding| finding.advice()).collect();
+        format!("add its table; in it, {}", fixes.join(", "))
+    };
+    settings.ok_or_else(|| Missing {
+        noun: type_name::<F>().rsplit("::").next().unwrap_or("function"),
+        message: "the function has no settings",
+        help: help(),
+    })
+}
+
+/// Where a function keeps what it knows.
+trait Placing<F>: Send + Sync + 'static {
+    const FLOWS: FlowPlace;
+
+    fn link(function: F, objects: &Objects) -> Box<dyn Link>;
+}
+
+#[derive(Debug)]
+struct InShards;
+
+impl<F: NetworkFunction> Placing<F> for InShards {
+    const FLOWS: FlowPlace = FlowPlace::Shards;
+
+    fn link(function: F, _: &Objects) -> Box<dyn Link> {
+        link(function)
+    }
+}
+
+#[derive(Debug)]
+struct OnObjects;
+
+impl<F: NetworkFunction<Shard = ()>> Placing<F> for OnObjects
+where
+    F::Flow: Clone,
+{
+    const FLOWS: FlowPlace =
+        if size_of::<F::Flow>() == 0 { FlowPlace::Objects } else { FlowPlace::ObjectsAndShards };
+
+    fn link(function: F, objects: &Objects) -> Box<dyn Link> {
+        shared_link(function, objects)
+    }
+}
+
+/// The settings of an `F`.
+struct Typed<F: FromSettings, P> {
+    settings: F::Settings,
+    function: PhantomData<fn() -> (F, P)>,
+}
+
+impl<F: FromSettings, P: Placing<F>> FunctionSettings for Typed<F, P> {
+    fn facts(&self) -> FunctionFacts {
+        let (flows, large_state) = (P::FLOWS, size_of::<F::Flow>() > 64);
+        F::facts(&self.settings, FunctionFacts { flows, large_state, ..FunctionFacts::default() })
+    }
+
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        Ok(Built::of(P::link(F::from_settings(&self.settings, cx)?, cx.objects)))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:?}", self.settings);
+        // The fields of a struct, without its name.
+        let fields = text.split_once(" { ").and_then(|(_, fields)| fields.strip_suffix(" }"));
+        match (fields, text.as_str()) {
+            (None, "()") => writeln!(f, "{}", F::SUMMARY),
+            (fields, text) => writeln!(f, "{}", fields.unwrap_or(text)),
+        }
+    }
+
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
+        // Settings need no equality of their own: all there is to them is printed.
+        let other: &dyn std::any::Any = other;
+        other
+            .downcast_ref::<Typed<F, P>>()
+            .is_some_and(|other| format!("{:?}", self.settings) == format!("{:?}", other.settings))
+    }
+}
+
+impl<F: FromSettings, P> fmt::Debug for Typed<F, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(f)
+    }
+}

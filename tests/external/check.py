@@ -1,0 +1,156 @@
+"""Runs the program of this folder as its users would: on a capture, and between two hosts as root.
+
+check.py PROGRAM FOLDER    FOLDER takes the files that it writes
+"""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+here = pathlib.Path(__file__).parent
+TOO_MANY = "synlimit.too_many"
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, (arguments, done.returncode, done.stderr)
+    return done
+
+
+def on_a_capture():
+    scan = folder / "scan.pcap"
+    run("gen", "--traffic", "attack", "--attack", "scan", "--packets", "40k", "--output", scan)
+    config = here / "synlimit.toml"
+    summaries = []
+    for lanes in 1, 8:
+        done = run("run", config, "--input", scan, "--lanes", lanes, "--json")
+        summaries.append(json.loads(done.stdout))
+    one, eight = summaries
+    assert one["invariants"] == eight["invariants"] == "ok"
+    for field in "received", "sent", "dropped":
+        assert one[field] == eight[field], (field, one[field], eight[field])
+    for counter in "synlimit_opened", "synlimit_refused", "monitor_packets":
+        assert one["functions"][counter] == eight["functions"][counter], (one, eight)
+    refused = one["dropped"][TOO_MANY]
+    assert refused > 1_000 and refused == one["functions"]["synlimit_refused"], one
+    assert one["functions"]["synlimit_opened"] > 0
+    text = run("run", config, "--input", scan).stdout
+    assert f"{refused} {TOO_MANY}: The host has opened as many TCP connections" in text, text
+    print(f"capture: {refused} of {one['received']} packets dropped for {TOO_MANY}, on 1 lane as on 8")
+
+
+def mistakes():
+    wrong = folder / "wrong.toml"
+    text = (here / "synlimit.toml").read_text()
+    text = text.replace('connections = 10', 'conections = 10').replace('"1h"', "10").replace('"outside"', '"outsid"')
+    wrong.write_text(text)
+    found = json.loads(run("check", wrong, "--offline", "--json", status=2).stdout)["diagnostics"]
+    messages = [diagnostic["message"] for diagnostic in found]
+    assert len(found) == 4, messages
+    for part in "unknown key `conections`", "has no `connections`", "`window` must be", "`outsid` is not a value":
+        assert any(part in message for message in messages), (part, messages)
+    text = run("check", wrong, "--offline", status=2).stderr
+    assert "did you mean `connections`?" in text and "wrong.toml:" in text, text
+    assert run("--version").stdout.startswith("synlimit 1.0.0 (rheostat "), "the version"
+    print("mistakes: all four, each with its place")
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
+CONNECT = """
+import socket, sys
+done = 0
+for number in range(15):
+    end = socket.socket()
+    # A segment that is sent again opens a connection, too.
+    end.settimeout(3 if number < 10 else 0.3)
+    try:
+        end.connect(("10.77.0.2", 7))
+        done += 1
+    except OSError:
+        pass
+    finally:
+        end.close()
+print(done)
+"""
+
+LISTEN = """
+import socket
+end = socket.create_server(("10.77.0.2", 7), backlog=64)
+print("listening", flush=True)
+while True:
+    end.accept()[0].close()
+"""
+
+
+def between_hosts():
+    if os.geteuid() != 0:
+        print("hosts: not run (needs root)")
+        return
+    names = [f"ext-{host}-{os.getpid()}" for host in ("client", "server")]
+    started = []
+    try:
+        for number, name in enumerate(names):
+            ip("netns", "add", name)
+            ip("link", "add", f"ext{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", f"ext{number}", "up")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "address", "add", f"10.77.0.{number + 1}/24", "dev", "eth0")
+            # Checksums are complete on a link.
+            subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "eth0", "tx", "off"], capture_output=True)
+        config, control = folder / "hosts.toml", folder / "synlimit.sock"
+        config.write_text(
+            '[run]\nuser = "nobody"\n'
+            '[[device]]\nname = "lan"\nkind = "af_packet"\ninterface = "ext0"\nside = "inside"\n'
+            '[[device]]\nname = "wan"\nkind = "af_packet"\ninterface = "ext1"\nside = "outside"\n'
+            '[chain]\nfunctions = ["monitor", "synlimit"]\n'
+            '[function.synlimit]\nconnections = 10\nwindow = "1h"\n'
+        )
+        netns = lambda name: ["ip", "netns", "exec", name, sys.executable, "-c"]
+        server = subprocess.Popen([*netns(names[1]), LISTEN], stdout=subprocess.PIPE, text=True)
+        started.append(server)
+        assert server.stdout.readline() == "listening\n"
+        own = subprocess.Popen(
+            [program, "run", config, "--control", control, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(own)
+        deadline = time.monotonic() + 30
+        while not control.exists():
+            assert own.poll() is None, own.stderr.read()
+            assert time.monotonic() < deadline, "no control socket"
+            time.sleep(0.05)
+        client = subprocess.run([*netns(names[0]), CONNECT], capture_output=True, text=True, timeout=60)
+        assert 1 <= int(client.stdout) <= 10, (client.stdout, client.stderr)
+        state = json.loads(run("status", "--control", control, "--json").stdout)
+        assert state["dropped"][TOO_MANY] >= 5, state
+        threads = pathlib.Path(f"/proc/{own.pid}/task").iterdir()
+        for thread in threads:
+            fields = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines() if ":\t" in line)
+            assert int(fields["CapEff"], 16) == 0 and fields["Uid"].split()[1] != "0", (thread, fields["CapEff"])
+        own.send_signal(signal.SIGINT)
+        out, errors = own.communicate(timeout=60)
+        assert own.returncode == 0, (own.returncode, errors)
+        summary = json.loads(out)
+        assert summary["invariants"] == "ok" and summary["functions"]["synlimit_opened"] == 10, summary
+        assert summary["dropped"][TOO_MANY] == summary["functions"]["synlimit_refused"] >= 5, summary
+        print(f"hosts: {client.stdout.strip()} of 15 connections made, {summary['dropped'][TOO_MANY]} packets dropped for {TOO_MANY}")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+on_a_capture()
+mistakes()
+between_hosts()
