@@ -10,16 +10,19 @@ use rheostat::{
 };
 use rheostat_functions::antiddos::AntiDdosConfig;
 use rheostat_functions::firewall::TcpOptions;
+use rheostat_functions::monitor::MonitorConfig;
 use rheostat_functions::nat::{Mapping, NatConfig};
-use rheostat_functions::{AntiDdos, Nat};
+use rheostat_functions::portscan::{self, PortscanConfig};
+use rheostat_functions::{AntiDdos, Monitor, Nat, Policer, Portscan};
 use rheostat_nf::{Chain, DynamicChain, Link, link, shared_link};
 use rheostat_packet::LinkType;
+use rheostat_steer::Whose;
 use rheostat_testkit::captures;
 use rheostat_testkit::flows::Flows;
 use rheostat_testkit::spliced::Spliced;
 use rheostat_traffic::Source;
 
-use crate::translation;
+use crate::{policing, translation};
 
 /// Lanes, how many of them share a queue, how many are offloading lanes, and percent of the usual packets that do not take the
 /// fast path.
@@ -183,4 +186,108 @@ fn a_function_on_shared_objects_leaves_captures_alike() {
         flows += digest.counters[2].1;
     });
     assert!(!ran || flows > 1_000, "{flows} flows prove little");
+}
+
+/// What left, and what was dropped why.
+fn fate(digest: &Digest) -> (&Flows, Vec<(&'static str, u64)>) {
+    let is_kept = |(name, _): &&(&'static str, u64)| !matches!(*name, "created" | "ended");
+    (&digest.flows, digest.counters.iter().filter(is_kept).copied().collect())
+}
+
+#[test]
+fn functions_that_only_watch_change_nothing_about_others() {
+    let ever = Duration::from_secs(100 * 365 * 86_400);
+    let watching = AntiDdosConfig { one_packet: ever, idle: ever, ..AntiDdosConfig::default() };
+    let action = portscan::Action::Count;
+    let counting = PortscanConfig { action, timeout: ever, ..PortscanConfig::default() };
+    let mut watched = 0;
+    let ran = captures::for_each(|capture| {
+        let mapping = MAPPINGS[1];
+        let source = || capture.open();
+        let both_ways = translation::both_ways(mapping, &source);
+        let plain = run(ONE, firewall_and_nat(mapping), both_ways(), capture.link);
+        for way in [WAYS[1], WAYS[3], WAYS[5]] {
+            let name = format!("{}, {way:?}", capture.name());
+            let objects = Objects::new(way.0);
+            let links = vec![
+                link(Monitor::new(MonitorConfig::default(), None)),
+                link(firewall()),
+                // Behind the firewall: the deadline that it asks for with a packet that the firewall drops would count.
+                shared_link(AntiDdos::new(watching.clone(), &objects), &objects),
+                shared_link(Portscan::new(counting.clone(), &objects), &objects),
+                link(nat(mapping)),
+            ];
+            let all = run(way, dynamic(links), both_ways(), capture.link);
+            assert_eq!(fate(&plain).1, fate(&all).1, "{name}");
+            if let Some(difference) = plain.flows.differs_from(&all.flows) {
+                panic!("{name}: {difference}");
+            }
+            watched +=
+                all.metrics.iter().find(|(of, _)| *of == "antiddos_opened").map_or(0, |(_, n)| *n);
+        }
+    });
+    assert!(!ran || watched > 1_000, "{watched} flows watched prove little");
+}
+
+fn policer() -> Policer {
+    Policer::new(policing::config(Whose::Outer, policing::meters()[0]))
+}
+
+#[test]
+fn a_policer_of_hosts_polices_hosts_before_functions_that_know_flows() {
+    let mix = || {
+        let config = MixConfig { flows: 300, packets: Some(30_000), ..MixConfig::default() };
+        Mix::new(MixConfig { packets_per_second: 500, ..config }).expect("a mix")
+    };
+    let alone = || {
+        let mut layout = StateLayout::new();
+        (Stage::new(policer(), &mut layout).expect("room for one state"), layout)
+    };
+    let alone = run(ONE, alone(), mix(), LinkType::Ethernet);
+    let policed = alone.counters.iter().find(|(of, _)| *of == "policed").map_or(0, |(_, n)| *n);
+    assert!(policed > 1_000 && policed < 20_000, "{policed} of 30,000 packets policed");
+    for way in WAYS {
+        let links = vec![link(policer()), link(Monitor::new(MonitorConfig::default(), None))];
+        let both = run(way, dynamic(links), mix(), LinkType::Ethernet);
+        assert_eq!(fate(&alone).1, fate(&both).1, "{way:?}");
+        if let Some(difference) = alone.flows.differs_from(&both.flows) {
+            panic!("{way:?}: {difference}");
+        }
+    }
+}
+
+#[test]
+fn four_functions_leave_captures_the_same_from_any_number_of_lanes() {
+    let mut policed = 0;
+    let ran = captures::for_each(|capture| {
+        if policing::goes_back(capture.open()) {
+            return;
+        }
+        let mut one: Option<Digest> = None;
+        for way in WAYS {
+            let name = format!("{}, {way:?}", capture.name());
+            let many = run(way, dynamic(four()), capture.open(), capture.link);
+            let one =
+                one.get_or_insert_with(|| run(ONE, dynamic(four()), capture.open(), capture.link));
+            assert_eq!(one.counters, many.counters, "{name}");
+            assert_eq!(one.metrics, many.metrics, "{name}");
+            if let Some(difference) = one.flows.differs_from(&many.flows) {
+                panic!("{name}: {difference}");
+            }
+        }
+        let count = |digest: &Digest| {
+            digest.counters.iter().find(|(of, _)| *of == "policed").map(|(_, n)| *n)
+        };
+        policed += one.as_ref().and_then(count).unwrap_or(0);
+    });
+    assert!(!ran || policed > 100, "{policed} packets policed prove little");
+}
+
+fn four() -> Vec<Box<dyn Link>> {
+    vec![
+        link(Monitor::new(MonitorConfig::default(), None)),
+        link(policer()),
+        link(firewall()),
+        link(nat(MAPPINGS[1])),
+    ]
 }

@@ -24,7 +24,7 @@ fn subject(whose: Whose) -> Subject {
     Subject { whose, v4, v6: 64 }
 }
 
-fn meters() -> [Meter; 2] {
+pub(crate) fn meters() -> [Meter; 2] {
     let rate = |bits| Rate::new(bits).unwrap();
     let burst = |bytes| Burst::new(bytes).unwrap();
     [
@@ -44,7 +44,7 @@ fn source() -> impl Source {
     Spliced::of_flows(Mix::new(mix).expect("a mix"))
 }
 
-fn config(whose: Whose, meter: Meter) -> PolicerConfig {
+pub(crate) fn config(whose: Whose, meter: Meter) -> PolicerConfig {
     let le = "le".parse().expect("a code point");
     PolicerConfig {
         subject: subject(whose),
@@ -266,7 +266,7 @@ fn made_up_addresses_change_nothing_for_others() {
 
 /// Whether a capture's packets are not in the order of their times: a bucket that was forgotten is
 /// then not as full as one that is found.
-fn goes_back(mut source: impl Source) -> bool {
+pub(crate) fn goes_back(mut source: impl Source) -> bool {
     let (mut frame, mut latest) = (Vec::new(), Time::ZERO);
     while let Some(arrival) = source.next(&mut frame) {
         if arrival.time < latest {

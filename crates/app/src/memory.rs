@@ -15,7 +15,7 @@ use rheostat_measure::allocation;
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
 use rheostat_run::{FLOWS_AWAY, handoff_bytes};
-use rheostat_state::{FragmentConfig, TableConfig};
+use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::Steering;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -319,8 +319,8 @@ fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
 fn local_bytes(chain: &AnyChain, steering: &Arc<Steering>) -> u64 {
     let before = allocation::live_bytes();
     let shards = steering.shards();
-    let local =
-        chain.local(ShardInfo { id: ShardId(0), shards, seed: 0, steering: steering.clone() });
+    let (id, hasher, steering) = (ShardId(0), FlowHasher::fixed(), steering.clone());
+    let local = chain.local(ShardInfo { id, shards, seed: 0, flows: 1, hasher, steering });
     let after = allocation::live_bytes();
     drop(local);
     after.saturating_sub(before)

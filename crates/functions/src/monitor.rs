@@ -241,6 +241,11 @@ impl NetworkFunction for Monitor {
         Ok(())
     }
 
+    /// Records end before connections do.
+    fn keeps_own_flows(&self) -> bool {
+        true
+    }
+
     fn ends_with_run(&self) -> bool {
         true
     }

@@ -287,7 +287,8 @@ impl NetworkFunction for Portscan {
         let pair = self.pair(&packet.arrival_key(), attempt.opened_forward);
         self.note_contact(cx, pair.host, contact)?;
         attempt.is_decided = true;
-        cx.close();
+        // Other functions of a chain go on with the flow.
+        cx.delete_state();
         Ok(Verdict::Forward)
     }
 

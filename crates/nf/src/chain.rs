@@ -13,13 +13,13 @@ pub use passthrough::Passthrough;
 pub use shared::Shared;
 pub use stage::Stage;
 
-use rheostat_base::Counter;
-use rheostat_run::Metrics;
+use rheostat_base::{Counter, Nanos};
+use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows, ShardSet};
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
-use crate::chain_service::Journal;
+use crate::chain_service::{Journal, fast_path, guests};
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
@@ -60,6 +60,52 @@ pub trait Chain: Send + Sync + 'static {
     /// The fast path of the chain, if its functions have one. It counts in `counts`, of which there are [`Chain::counts`].
     fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl SteadyChain {
         General
+    }
+
+    /// Whether all functions have a fast path.
+    #[inline(always)]
+    fn has_steady(&self, counts: &[Counter]) -> bool {
+        fast_path::exists(&self.steady(counts))
+    }
+
+    /// Runs the fast path on the packets of a batch from `first` on, up to one of which not all functions know what to do with it,
+    /// and returns its place: those before it are to be forwarded.
+    #[inline(always)]
+    fn run_steady(
+        &self,
+        counts: &[Counter],
+        batch: &mut Batch,
+        first: usize,
+        shards: &mut ShardSet,
+        counters: &LaneCounters,
+    ) -> usize {
+        fast_path::run(&self.steady(counts), batch, first, shards, counters)
+    }
+
+    /// As [`Steady::shortest`](crate::Steady::shortest), of all functions.
+    #[inline(always)]
+    fn steady_shortest(&self, counts: &[Counter]) -> Nanos {
+        self.steady(counts).shortest()
+    }
+
+    /// As [`Steady::may_leave`](crate::Steady::may_leave), of all functions.
+    #[inline(always)]
+    fn lets_leave(&self, counts: &[Counter], flow: FlowMut<'_>) -> bool {
+        let chain = self.steady(counts);
+        flow.open(chain.places()).is_some_and(|flow| chain.may_leave(&flow.states))
+    }
+
+    /// Runs the fast path on packets of flows of other lanes, up to one about which it does not decide, and returns how many there
+    /// were: they are to be forwarded.
+    #[inline(always)]
+    fn run_guests(
+        &self,
+        counts: &[Counter],
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        counters: &LaneCounters,
+    ) -> usize {
+        guests::run(&self.steady(counts), batch, flows, counters)
     }
 
     /// Adds what a lane's fast path has counted to the figures of a run.
@@ -168,6 +214,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Calls the functions' periodic handlers.
     fn periodic(&self, local: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
+
+    /// The run is over: ends flows that are not in the table of the shard, if a function wants that.
+    fn stopped(&self, _local: &mut Self::Shard, _scope: &mut Scope<'_>) {}
 
     /// Adds what the functions have counted in one shard to the metrics of a run.
     fn metrics(&self, local: &Self::Shard, metrics: &mut Metrics);

@@ -4,9 +4,10 @@
 mod apart;
 mod blocked;
 mod execution;
-mod fast_path;
+pub(crate) mod fast_path;
 mod flood;
 mod flow_end;
+pub(crate) mod guests;
 mod journal;
 mod make_shards;
 mod notes;
@@ -105,13 +106,11 @@ impl<C: Chain> ChainService<C> {
     fn run(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         // How many have left, and how many of the others are to be forwarded.
         let (mut from, mut passed) = (0, 0);
-        if !fast_path::exists(&self.chain.steady(&self.counts)) {
+        if !self.chain.has_steady(&self.counts) {
             return self.run_all_general(batch.len(), &mut from, batch, shards, out);
         }
         loop {
-            let chain = self.chain.steady(&self.counts);
-            passed = fast_path::run(&chain, batch, passed, shards, out.counters());
-            drop(chain);
+            passed = self.chain.run_steady(&self.counts, batch, passed, shards, out.counters());
             if passed < batch.len() && shards.has_offloaded() {
                 let away = self.count_away(passed, batch, shards);
                 if away > 0 {

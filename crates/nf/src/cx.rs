@@ -149,6 +149,15 @@ impl Scope<'_> {
         Cx { local, scope: self.reborrow() }
     }
 
+    /// The same context, but for the flow that `requests` are about, with these flows to look at.
+    pub(crate) fn about<'b>(
+        &'b mut self,
+        requests: &'b mut Requests,
+        flows: Option<&'b FlowTable>,
+    ) -> Scope<'b> {
+        Scope { requests, flows, ..self.reborrow() }
+    }
+
     #[inline]
     pub(crate) fn reborrow(&mut self) -> Scope<'_> {
         Scope {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
-use rheostat_state::Handle;
+use rheostat_state::{FlowHasher, Handle};
 use rheostat_steer::{PacketSet, Steering, Translation};
 
 use crate::cx::Cx;
@@ -23,6 +23,10 @@ pub struct ShardInfo {
     pub shards: usize,
     /// A random number of the shard's own, the same again for the same seed of the run.
     pub seed: u64,
+    /// For how many flows the table of the shard has room.
+    pub flows: usize,
+    /// The hash function of flow tables.
+    pub hasher: FlowHasher,
     /// How packets of the run are placed, for functions that choose endpoints.
     pub steering: Arc<Steering>,
 }
@@ -78,6 +82,13 @@ pub trait NetworkFunction: Send + Sync + 'static {
     /// is up are ended before the first packet of another is presented: it must not matter when a lane
     /// came round to it.
     fn depends_on_flows(&self) -> bool {
+        false
+    }
+
+    /// Whether the function, in a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), keeps its flows in
+    /// tables of its own. Otherwise a flow ends for all functions of a chain when the first of them lets it end: for a function that
+    /// only watches, and forgets flows early, it has to be its own. Costs a lookup per packet, and the fast path of the chain.
+    fn keeps_own_flows(&self) -> bool {
         false
     }
 

@@ -8,7 +8,7 @@ use rheostat_state::{LayoutError, StateLayout};
 use rheostat_steer::{PacketSet, Translation};
 
 use crate::chain::Stage;
-use crate::chain::dynamic::{LinkStage, Naming, PlacedLink, SharedParts};
+use crate::chain::dynamic::{LinkStage, Naming, OwnLink, PlacedLink, SharedParts};
 use crate::function::NetworkFunction;
 
 /// One function of a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), without its type. Made by
@@ -31,6 +31,9 @@ pub trait Link: Any + Send + sealed::Place {
 
     /// As [`NetworkFunction::aliases`].
     fn aliases(&self) -> bool;
+
+    /// As [`NetworkFunction::keeps_own_flows`].
+    fn keeps_own_flows(&self) -> bool;
 }
 
 mod sealed {
@@ -103,6 +106,10 @@ impl<F: NetworkFunction> sealed::Place for FunctionLink<F> {
         layout: &mut StateLayout,
     ) -> Result<Box<dyn LinkStage>, LayoutError> {
         let FunctionLink { function, shared } = *self;
+        if naming == Naming::Own {
+            let mut layout = StateLayout::new();
+            return Ok(Box::new(OwnLink::new(Stage::new(function, &mut layout)?, layout)));
+        }
         Ok(Box::new(PlacedLink::new(Stage::new(function, layout)?, shared, naming)))
     }
 }
@@ -130,5 +137,9 @@ impl<F: NetworkFunction> Link for FunctionLink<F> {
 
     fn aliases(&self) -> bool {
         self.function.aliases()
+    }
+
+    fn keeps_own_flows(&self) -> bool {
+        self.function.keeps_own_flows()
     }
 }

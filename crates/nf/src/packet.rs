@@ -60,6 +60,24 @@ impl<'a> Packet<'a> {
         result
     }
 
+    /// What the runtime has found out about the packet.
+    pub(crate) fn info(&self) -> &'a PacketInfo {
+        self.info
+    }
+
+    /// Lets `see` have the packet as one that has arrived as it is now, with other information about it.
+    pub(crate) fn with_info<T>(
+        &mut self,
+        info: &PacketInfo,
+        see: impl FnOnce(&mut Packet<'_>) -> T,
+    ) -> T {
+        let log = self.log.as_deref_mut();
+        let mut other = Packet { mbuf: &mut *self.mbuf, info, rewritten: false, log };
+        let result = see(&mut other);
+        self.rewritten |= other.rewritten;
+        result
+    }
+
     /// Makes the packet what it was when this much of its changes had been kept in the log.
     pub(crate) fn go_back_to(&mut self, log: &mut PacketLog, mark: LogMark) {
         log.undo_to(mark, std::slice::from_mut(self.mbuf));

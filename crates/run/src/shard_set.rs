@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rheostat_base::{LaneId, ShardId};
-use rheostat_state::{FlowHash, FragmentConfig, FragmentTracker, PrefetchHint, Probe, Shard};
+use rheostat_state::{
+    FlowHash, FragmentConfig, FragmentTracker, OpenFlows, PrefetchHint, Probe, Shard, StateBits,
+};
 
 use crate::joint_shards::{Claimant, Held, JointShards, Taken};
 use crate::lane::PacketInfo;
@@ -259,6 +261,12 @@ impl ShardSet {
     #[inline(always)]
     pub(crate) fn prefetch_hint(&self, id: ShardId) -> Option<PrefetchHint> {
         *self.hints.get(id.index())?
+    }
+
+    /// Flows of shards that this lane has, to be opened.
+    #[inline(always)]
+    pub fn open_flows(&mut self, set: StateBits) -> OpenFlows<'_> {
+        OpenFlows::new(&mut self.shards, set)
     }
 
     /// The shard to change, if this lane has it.

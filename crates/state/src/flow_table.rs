@@ -22,6 +22,7 @@ mod flow;
 mod index;
 mod layout;
 mod membership;
+mod open_flows;
 mod prefetch_hint;
 mod states;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use expiry::{Expiry, Reclaimed};
 pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
 pub use membership::{AliasError, TableFull};
+pub use open_flows::{EntryColumn, OPEN_FLOWS, OpenFlows, StateBits, StateColumn, StateColumnMut};
 pub use prefetch_hint::PrefetchHint;
 pub use states::{OpenFlow, StateRefs, StateSet};
 

@@ -70,7 +70,14 @@ impl Occupancy {
                 break Arc::new(steering);
             }
         };
-        let info = ShardInfo { id: ShardId(0), shards, seed: 1, steering: steering.clone() };
+        let info = ShardInfo {
+            id: ShardId(0),
+            shards,
+            seed: 1,
+            flows: 0,
+            hasher: FlowHasher::fixed(),
+            steering: steering.clone(),
+        };
         let shard = nat.local(info);
         // Classes are of the same size, but for the ports below 1024.
         let ports = 64_512 / shards;

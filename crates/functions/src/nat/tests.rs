@@ -41,6 +41,8 @@ impl World {
                 id: ShardId(id as u16),
                 shards,
                 seed: id as u64,
+                flows: 512,
+                hasher: FlowHasher::new([1, 2, 3, 4, 5, 6, 7]),
                 steering: steering.clone(),
             };
             let table = TableConfig { capacity: 512, aliases: true };

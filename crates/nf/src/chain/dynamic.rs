@@ -7,15 +7,18 @@
 mod error;
 mod link_stage;
 mod naming;
+mod own_link;
+mod steady_chain;
+mod steady_run;
 mod transacted;
 mod visit;
 
 use std::fmt;
 
-use rheostat_base::Counter;
-use rheostat_run::Metrics;
+use rheostat_base::{Counter, Nanos};
+use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows, ShardSet};
 use rheostat_state::txn::Objects;
-use rheostat_state::{FlowMut, StateLayout};
+use rheostat_state::{FlowMut, StateBits, StateLayout};
 use rheostat_steer::{PacketSet, Side, Translation};
 
 pub use self::error::ChainError;
@@ -23,6 +26,7 @@ use self::link_stage::LinkShard;
 pub(crate) use self::link_stage::{LinkStage, PlacedLink, SharedParts};
 pub(crate) use self::naming::Naming;
 use self::naming::{naming, sets};
+pub(crate) use self::own_link::OwnLink;
 use self::visit::Visit;
 use super::Chain;
 use crate::chain_service::AtOnce;
@@ -41,6 +45,8 @@ pub struct DynamicChain {
     translation: Option<Translation>,
     aliases: bool,
     objects: Option<Objects>,
+    /// The places of all states, if all functions have a fast path.
+    steady: Option<StateBits>,
 }
 
 impl fmt::Debug for DynamicChain {
@@ -80,8 +86,10 @@ impl DynamicChain {
             links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();
         let placed =
             links.into_iter().zip(namings?).map(|(link, naming)| link.place(naming, layout));
-        let links = placed.collect::<Result<_, _>>()?;
-        Ok(DynamicChain { links, packet_set, steering, translation, aliases, objects })
+        let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
+        let places: Option<Vec<_>> = links.iter().map(|link| link.steady_place()).collect();
+        let steady = places.and_then(|places| places.into_iter().reduce(StateBits::and));
+        Ok(DynamicChain { links, packet_set, steering, translation, aliases, objects, steady })
     }
 
     /// The places of the functions, in the order in which packets from `side` pass them.
@@ -161,13 +169,13 @@ fn common_objects(links: &[Box<dyn Link>]) -> Result<Option<Objects>, ChainError
 
 /// Refuses functions that cannot agree on the keys of flows.
 fn check_keys(links: &[Box<dyn Link>]) -> Result<(), ChainError> {
-    let translates = |link: &&Box<dyn Link>| link.aliases() || link.translation().is_some();
-    let mut translating = links.iter().filter(translates);
+    let links = || links.iter().map(|link| &**link);
+    let mut translating = links().filter(|link| link.aliases() || link.translation().is_some());
     let Some(first) = translating.next() else { return Ok(()) };
     if let Some(other) = translating.next() {
         return Err(ChainError::Keys(first.name(), other.name()));
     }
-    match links.iter().find(|other| !other.packet_set().is_empty()) {
+    match links().find(|other| !other.packet_set().is_empty()) {
         Some(other) if !first.aliases() && first.packet_set().is_empty() => {
             Err(ChainError::OneKey(first.name(), other.name()))
         }
@@ -197,6 +205,41 @@ impl Chain for DynamicChain {
             link.add_counts(own, metrics);
             rest = behind;
         }
+    }
+
+    fn has_steady(&self, _: &[Counter]) -> bool {
+        self.steady.is_some()
+    }
+
+    fn run_steady(
+        &self,
+        counts: &[Counter],
+        batch: &mut Batch,
+        first: usize,
+        shards: &mut ShardSet,
+        counters: &LaneCounters,
+    ) -> usize {
+        let Some(set) = self.steady else { return first };
+        DynamicChain::run_steady(self, set, counts, batch, first, shards, counters)
+    }
+
+    fn steady_shortest(&self, counts: &[Counter]) -> Nanos {
+        self.shortest(counts)
+    }
+
+    fn lets_leave(&self, counts: &[Counter], flow: FlowMut<'_>) -> bool {
+        self.steady.is_some_and(|set| DynamicChain::lets_leave(self, set, counts, flow))
+    }
+
+    fn run_guests(
+        &self,
+        counts: &[Counter],
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        counters: &LaneCounters,
+    ) -> usize {
+        let Some(set) = self.steady else { return 0 };
+        DynamicChain::run_guests(self, set, counts, batch, flows, counters)
     }
 
     fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
@@ -334,6 +377,12 @@ impl Chain for DynamicChain {
             }
         }
         Ok(())
+    }
+
+    fn stopped(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>) {
+        for (link, local) in self.links.iter().zip(&mut shard.locals) {
+            link.stopped(&mut **local, scope);
+        }
     }
 
     fn metrics(&self, shard: &DynamicShard, metrics: &mut Metrics) {

@@ -9,7 +9,7 @@ use crate::steady::SteadyChain;
 
 /// Whether the chain has a fast path: all its functions have one.
 #[inline(always)]
-pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
+pub(crate) fn exists<C: SteadyChain>(_: &C) -> bool {
     C::EXISTS
 }
 
@@ -17,7 +17,7 @@ pub(super) fn exists<C: SteadyChain>(_: &C) -> bool {
 /// its place: those before it are to be forwarded. A function of its own and small, so that what it works with stays in
 /// registers.
 #[inline(never)]
-pub(super) fn run(
+pub(crate) fn run(
     chain: &impl SteadyChain,
     batch: &mut Batch,
     first: usize,

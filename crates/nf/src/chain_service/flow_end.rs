@@ -110,6 +110,7 @@ impl<C: Chain> ChainService<C> {
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
             tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
         });
+        chain.stopped(local, scope);
         out.counters().flows_ended.add(ended.flows as u64);
         dirty.push(id);
     }

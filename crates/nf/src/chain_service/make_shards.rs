@@ -42,7 +42,8 @@ pub fn make_shards<C: Chain>(
         // SplitMix64's increment: neighbouring shards get unrelated numbers.
         let seed =
             seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
-        let local = chain.local(ShardInfo { id, shards, seed, steering: steering.clone() });
+        let (flows, steering) = (capacity, steering.clone());
+        let local = chain.local(ShardInfo { id, shards, seed, flows, hasher, steering });
         Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
             as Box<Shard>
     };

@@ -4,14 +4,12 @@
 use rheostat_base::{ShardId, Time};
 use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{
-    Batch, FlowNumber, HandoffPacket, LaneCounters, OffloadedFlows, Output, PacketInfo, ShardSet,
+    Batch, FlowNumber, HandoffPacket, OffloadedFlows, Output, PacketInfo, ShardSet,
 };
 use rheostat_state::{DetachedFlow, FlowHash, Probe, Shard};
 
-use super::{ChainService, fast_path};
+use super::ChainService;
 use crate::chain::Chain;
-use crate::packet::Packet;
-use crate::steady::SteadyChain;
 
 /// Why a packet is not run now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ impl<C: Chain> ChainService<C> {
         batch: &mut Batch,
         shards: &mut ShardSet,
     ) -> usize {
-        let shortest = self.chain.steady(&self.counts).shortest();
+        let shortest = self.chain.steady_shortest(&self.counts);
         let (_, found, probes) = batch.parts();
         let packets = found[first..].iter_mut().zip(&probes[first..]);
         let is_away = |(info, probe): (&mut PacketInfo, &Probe)| {
@@ -94,7 +92,7 @@ impl<C: Chain> ChainService<C> {
                 shards.stall(info.shard);
                 return Some(Elsewhere::Shard);
             }
-            table.note_sent(detached, info.now + self.chain.steady(&self.counts).shortest());
+            table.note_sent(detached, info.now + self.chain.steady_shortest(&self.counts));
             return Some(Elsewhere::Flow(FlowNumber::from_bits(detached.number)));
         }
         // What becomes of the packet may depend on a flow that is away: on whether it is over, or on whether it makes room.
@@ -128,7 +126,7 @@ impl<C: Chain> ChainService<C> {
     /// Whether all functions have a fast path, and nothing but the shard keeps anything about flows. On a network, packets wait in
     /// a lane for their next hop, where others of their flow would pass them.
     pub(super) fn lets_flows_leave(&self) -> bool {
-        let has_fast_path = fast_path::exists(&self.chain.steady(&self.counts));
+        let has_fast_path = self.chain.has_steady(&self.counts);
         C::STATEFUL && !C::SHARED && has_fast_path && self.stack.is_none()
     }
 
@@ -140,13 +138,9 @@ impl<C: Chain> ChainService<C> {
         number: FlowNumber,
         now: Time,
     ) -> Option<DetachedFlow> {
-        let chain = self.chain.steady(&self.counts);
         let id = shard.table.find_now(hash, key)?;
         let flow = shard.table.flow(id).filter(|flow| !flow.is_expired(now))?;
-        let flow = flow.open(chain.places())?;
-        let may_leave = chain.may_leave(&flow.states);
-        drop(flow);
-        may_leave.then_some(())?;
+        self.chain.lets_leave(&self.counts, flow).then_some(())?;
         shard.table.detach(id, number.bits())
     }
 
@@ -159,9 +153,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         while !batch.is_empty() {
-            let chain = self.chain.steady(&self.counts);
-            let passed = run(&chain, batch, flows, out.counters());
-            drop(chain);
+            let passed = self.chain.run_guests(&self.counts, batch, flows, out.counters());
             self.forward_by_device(passed, batch, out);
             if batch.is_empty() {
                 return;
@@ -172,47 +164,4 @@ impl<C: Chain> ChainService<C> {
             });
         }
     }
-}
-
-/// Runs the chain on packets up to one about which it does not decide, and returns how many there were: they are to be forwarded.
-#[inline(never)]
-fn run(
-    chain: &impl SteadyChain,
-    batch: &mut Batch,
-    flows: &mut OffloadedFlows,
-    counters: &LaneCounters,
-) -> usize {
-    let (packets, found, _) = batch.parts();
-    let passes =
-        |(packet, info): (&mut Mbuf, &mut PacketInfo)| pass(chain, packet, info, flows, counters);
-    packets.iter_mut().zip(found).map(passes).take_while(|passes| *passes).count()
-}
-
-/// Runs the chain on a packet, if all its functions can away from the shard. If not, nothing has changed.
-#[inline(always)]
-fn pass(
-    chain: &impl SteadyChain,
-    packet: &mut Mbuf,
-    info: &PacketInfo,
-    flows: &mut OffloadedFlows,
-    counters: &LaneCounters,
-) -> bool {
-    let flow = info.offloaded().and_then(|number| flows.get_mut(number));
-    let Some(flow) = flow.filter(|_| info.is_usual()) else { return false };
-    if flow.is_expired(info.now) {
-        return false;
-    }
-    let Some(mut flow) = flow.open(chain.places()) else { return false };
-    let packet = &mut Packet::new(packet, info);
-    if !chain.may_leave(&flow.states) {
-        return false;
-    }
-    let Some(step) = chain.decide(packet, &flow.states) else { return false };
-    if flow.note_arrival(info.forward(), packet.device(), packet.mbuf().stamp()) {
-        counters.reordered.increment();
-    }
-    if let Some(deadline) = chain.commit(step, info.now, packet, &mut flow.states) {
-        flow.set_deadline(deadline);
-    }
-    true
 }

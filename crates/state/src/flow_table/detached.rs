@@ -285,6 +285,12 @@ impl DetachedFlow {
         self.deadline() <= now
     }
 
+    /// The entry, if all states with these bits are initialised. Panics when they are of another layout than the table's.
+    pub(super) fn entry_with(&self, layout: u64, bits: u8) -> Option<NonNull<u8>> {
+        assert!(self.shared.layout.id() == layout, "places of another layout than the table's");
+        (self.initialised & bits == bits).then_some(self.entry)
+    }
+
     /// The states of a set, if all of them are initialised.
     ///
     /// # Panics

@@ -244,6 +244,12 @@ impl<'a> FlowMut<'a> {
         self.cold().initialised != 0
     }
 
+    /// The number of the entry.
+    #[inline(always)]
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Where the entry lies.
     #[inline(always)]
     pub(super) fn entry(&self) -> NonNull<u8> {

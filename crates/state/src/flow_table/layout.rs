@@ -188,6 +188,12 @@ impl<T> Handle<T> {
         self.offset as usize
     }
 
+    /// Which layout the handle is of.
+    #[inline]
+    pub(super) fn layout(self) -> u64 {
+        self.layout
+    }
+
     /// Panics unless the handle was made by the layout with this id. The types in an entry are known
     /// only through its layout, so this is what keeps them apart.
     #[inline]

@@ -83,7 +83,14 @@ impl Bench {
         let firewall = Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() });
         let steering = Steering::new(&HashKey::new([7; 40]), 16, 1, vec![Orientation::Inside]);
         let steering = Arc::new(steering.unwrap());
-        let info = ShardInfo { id: ShardId(0), shards: 1, seed: 1, steering };
+        let info = ShardInfo {
+            id: ShardId(0),
+            shards: 1,
+            seed: 1,
+            flows: 0,
+            hasher: rheostat_state::FlowHasher::fixed(),
+            steering,
+        };
         let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
         Bench {
             limits: firewall.local(info),

@@ -175,7 +175,14 @@ fn passing(protocol: u8, opened_inside: bool) -> FlowState {
 fn shard(nat: &Nat) -> NatShard {
     let orientations = vec![Orientation::Inside, Orientation::Outside];
     let steering = Steering::new(&HashKey::new([0x5a; 40]), 16, 1, orientations).unwrap();
-    nat.local(ShardInfo { id: ShardId(0), shards: 1, seed: 1, steering: Arc::new(steering) })
+    nat.local(ShardInfo {
+        id: ShardId(0),
+        shards: 1,
+        seed: 1,
+        flows: 0,
+        hasher: rheostat_state::FlowHasher::fixed(),
+        steering: Arc::new(steering),
+    })
 }
 
 proptest! {

@@ -22,7 +22,10 @@ pub enum ChainError {
         "{0} on shared objects gives flows no second key, so packets from outside would not find the flows of {1}"
     )]
     OneKey(&'static str, &'static str),
-    /// A flow of the first is many flows of the second, and it could keep one state for each of these only.
-    #[error("a flow of {0} is many flows of {1}, so they cannot share one entry")]
+    /// A flow of the first is many flows of the second, and the first cannot keep them in a table of its own: it is on shared
+    /// objects, or gives flows second keys.
+    #[error(
+        "a flow of {0} is many flows of {1}, and a function on shared objects or with second keys has no table of its own"
+    )]
     Coarser(&'static str, &'static str),
 }

@@ -2,16 +2,18 @@
 
 use std::any::Any;
 
-use rheostat_base::Counter;
+use rheostat_base::{Counter, Nanos};
 use rheostat_run::Metrics;
-use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
+use rheostat_state::{EntryColumn, FlowMut, StateBits};
 
 use super::Naming;
+use super::steady_run::{self, Decided, SteadyRun, Undecided};
 use crate::chain::{Chain, Stage};
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
+use crate::steady::Steady;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// The value that a link keeps for one shard, without its type.
@@ -85,9 +87,37 @@ pub(crate) trait LinkStage: Send + Sync {
 
     fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()>;
 
+    /// The run is over: ends flows that only the function has.
+    fn stopped(&self, _local: &mut LinkShard, _scope: &mut Scope<'_>) {}
+
     fn metrics(&self, local: &LinkShard, metrics: &mut Metrics);
 
     fn shared_metrics(&self, metrics: &mut Metrics);
+
+    /// The place of the function's states, if it has a fast path.
+    fn steady_place(&self) -> Option<StateBits> {
+        None
+    }
+
+    /// Decides about the packets of a run, if the function has a fast path, and lets the others decide and carry that out.
+    fn decide(
+        &self,
+        _others: Undecided<'_>,
+        run: &mut SteadyRun<'_, '_>,
+        _behind: Option<&mut dyn Decided>,
+    ) {
+        run.entries.truncate(0);
+    }
+
+    /// As [`Steady::shortest`](crate::Steady::shortest).
+    fn shortest(&self, _counts: &[Counter]) -> Nanos {
+        Nanos::default()
+    }
+
+    /// As [`Steady::may_leave`](crate::Steady::may_leave), about the first flow.
+    fn may_leave(&self, _counts: &[Counter], _flows: &EntryColumn<'_>) -> bool {
+        false
+    }
 
     /// Keeps a flow's state for [`LinkStage::restore`], if the function is on shared objects.
     fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
@@ -139,7 +169,7 @@ fn local_of<F: NetworkFunction>(local: &mut LinkShard) -> &mut Local<F> {
 }
 
 #[cold]
-fn wrong_type() -> ! {
+pub(super) fn wrong_type() -> ! {
     panic!("a shard holds what another chain keeps for it")
 }
 
@@ -147,7 +177,7 @@ impl<F: NetworkFunction> PlacedLink<F> {
     /// Whether a packet of a flow of the chain is one of no flow to the function.
     fn is_outside(&self, local: &Local<F>, packet: &Packet<'_>) -> bool {
         match self.naming {
-            Naming::Chain => false,
+            Naming::Chain | Naming::Own => false,
             Naming::None => true,
             Naming::Selected => local.admits.as_ref().is_some_and(|admits| !admits(packet)),
         }
@@ -196,7 +226,7 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
                 });
                 Some(admits)
             }
-            Naming::Chain | Naming::None => None,
+            Naming::Chain | Naming::Own | Naming::None => None,
         };
         let shard = self.stage.local(shard);
         Box::new(Local::<F> { shard, admits, new: None, saved: None })
@@ -293,6 +323,42 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
 
     fn shared_metrics(&self, metrics: &mut Metrics) {
         self.stage.shared_metrics(metrics);
+    }
+
+    fn steady_place(&self) -> Option<StateBits> {
+        fn exists<S, F: Steady<S>>(_: F) -> bool {
+            F::EXISTS
+        }
+        let counts: Vec<_> = F::COUNTS.iter().map(|_| Counter::new()).collect();
+        let is_plain = self.shared.is_none() && self.naming == Naming::Chain;
+        let has_path = exists(self.stage.function.steady(&counts));
+        (is_plain && has_path).then(|| StateBits::of(self.stage.handle))
+    }
+
+    #[inline(never)]
+    fn decide(
+        &self,
+        others: Undecided<'_>,
+        run: &mut SteadyRun<'_, '_>,
+        behind: Option<&mut dyn Decided>,
+    ) {
+        let (counts, own) = others.counts.split_at(others.counts.len() - F::COUNTS.len());
+        let function = self.stage.function.steady(own);
+        steady_run::decide(
+            function,
+            self.stage.handle,
+            Undecided { counts, ..others },
+            run,
+            behind,
+        );
+    }
+
+    fn shortest(&self, counts: &[Counter]) -> Nanos {
+        self.stage.function.steady(counts).shortest()
+    }
+
+    fn may_leave(&self, counts: &[Counter], flows: &EntryColumn<'_>) -> bool {
+        self.stage.function.steady(counts).may_leave(flows.states(self.stage.handle).get(0))
     }
 
     fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {

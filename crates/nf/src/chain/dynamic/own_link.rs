@@ -1,0 +1,340 @@
+//! A function whose flows are named by fewer fields than those of its chain, such as a policer of hosts before a firewall: it keeps
+//! its flows in tables of its own, one per shard, and meets each packet by its own key, as the packet is when it comes there.
+
+use std::sync::Arc;
+
+use rheostat_base::{Counter, DropReason, Time};
+use rheostat_packet::{FlowKey, Tuple};
+use rheostat_run::{Metrics, PacketKind, Placement};
+use rheostat_state::txn::{Abort, Objects};
+use rheostat_state::{FlowId, FlowMut, FlowTable, StateLayout, TableConfig};
+use rheostat_steer::Steering;
+
+use super::link_stage::{LinkShard, LinkStage, wrong_type};
+use crate::chain::{Chain, Stage};
+use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
+use crate::function::{Ahead, NetworkFunction, ShardInfo};
+use crate::packet::Packet;
+use crate::verdict::{Ending, Outcome, Verdict};
+
+/// A function with flows of its own at its place in a chain.
+pub(crate) struct OwnLink<F: NetworkFunction> {
+    stage: Stage<F>,
+    layout: Arc<StateLayout>,
+}
+
+/// The value that the link keeps for one shard.
+struct Local<F: NetworkFunction> {
+    shard: F::Shard,
+    /// `None` when there was no memory: then there is no room for any flow.
+    table: Option<FlowTable>,
+    /// What names the function's flows.
+    steering: Box<Steering>,
+}
+
+/// The parts of a shard that a packet needs.
+struct Work<'a, F: NetworkFunction> {
+    stage: &'a Stage<F>,
+    shard: &'a mut F::Shard,
+    table: &'a mut FlowTable,
+}
+
+impl<F: NetworkFunction> OwnLink<F> {
+    /// `layout` is that of the function's own entries.
+    pub(crate) fn new(stage: Stage<F>, layout: StateLayout) -> OwnLink<F> {
+        OwnLink { stage, layout: Arc::new(layout) }
+    }
+
+    /// Presents a packet to the function, whatever it is to the chain.
+    fn pass(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        let Local::<F> { shard, table, steering } =
+            local.downcast_mut().unwrap_or_else(|| wrong_type());
+        let Some(key) = own_key(steering, packet) else {
+            return self.stage.non_flow(shard, scope, packet);
+        };
+        let Some(table) = table else {
+            let passes = self.stage.passes_without_entry();
+            return Ok(if passes {
+                Verdict::Forward
+            } else {
+                Verdict::Drop(DropReason::TableFull)
+            });
+        };
+        let hash = table.hash_of(&key);
+        let mut info = *packet.info();
+        let kind = PacketKind::Flow;
+        info.place(&Placement { key, hash, kind, is_usual: false, ..info.placement() });
+        let verdict = packet.with_info(&info, |packet| {
+            Work { stage: &self.stage, shard, table }.pass(&key, scope, packet)
+        })?;
+        // The flows of the chain are not the function's.
+        if verdict == Verdict::Restart { Err(Abort) } else { Ok(verdict) }
+    }
+}
+
+/// The key of the packet's flow to a function whose flows `steering` names.
+fn own_key(steering: &Steering, packet: &Packet<'_>) -> Option<FlowKey> {
+    let link = packet.mbuf().link();
+    let key = match steering.tuple(packet.data(), packet.headers(), link) {
+        Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => key,
+        Tuple::None => return None,
+    };
+    let key = if packet.is_forward() { key } else { key.reversed() };
+    steering.admits(&key, packet.side()).then(|| steering.reduced(key, packet.side()))
+}
+
+impl<F: NetworkFunction> Work<'_, F> {
+    fn pass(
+        &mut self,
+        key: &FlowKey,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        if let Some(id) = self.live(key, scope) {
+            let verdict = self.known(id, scope, packet)?;
+            if verdict != Verdict::Restart {
+                return Ok(verdict);
+            }
+            self.end(id, scope, Ending::Closed);
+        }
+        self.first(key, scope, packet)
+    }
+
+    /// The flow with this key, if its time is not up.
+    fn live(&mut self, key: &FlowKey, scope: &mut Scope<'_>) -> Option<FlowId> {
+        let id = self.table.find_now(self.table.hash_of(key), key)?;
+        if self.table.flow(id)?.is_expired(scope.now) {
+            self.end(id, scope, Ending::Expired);
+            return None;
+        }
+        Some(id)
+    }
+
+    fn known(
+        &mut self,
+        id: FlowId,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        let Some(mut flow) = self.table.flow(id) else { return Err(Abort) };
+        let mut requests = Requests::default();
+        let own = &mut scope.about(&mut requests, None);
+        let verdict = self.stage.packet(self.shard, own, packet, &mut flow)?;
+        if let Some(deadline) = requests.deadline {
+            flow.set_deadline(deadline);
+        }
+        if let Some(evictable) = requests.evictable {
+            flow.set_evictable(evictable);
+        }
+        let is_over = requests.close || requests.has_deleted && !flow.has_states();
+        if is_over && verdict != Verdict::Restart {
+            self.end(id, scope, Ending::Closed);
+        }
+        Ok(verdict)
+    }
+
+    fn first(
+        &mut self,
+        key: &FlowKey,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        if self.stage.depends_on_flows() && self.table.has_due(scope.now) {
+            self.reclaim(scope.now, scope);
+        }
+        let displaced = scope.outbox.displaced.take();
+        let mut requests = Requests::default();
+        let own = &mut scope.about(&mut requests, Some(&*self.table));
+        let first = self.stage.first(self.shard, own, packet);
+        if let Some(other) = std::mem::replace(&mut scope.outbox.displaced, displaced) {
+            self.end(other, scope, Ending::Evicted);
+        }
+        let (state, verdict) = first?;
+        let is_admitted = !matches!(verdict, Verdict::Drop(_)) && requests.needs_flow;
+        let made = if is_admitted { self.insert(key, scope) } else { None };
+        let Some(mut flow) = made.and_then(|id| self.table.flow(id)) else {
+            let own = &mut scope.about(&mut requests, None);
+            self.stage.discarded(self.shard, own, state);
+            let passes = !is_admitted || self.stage.passes_without_entry();
+            return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
+        };
+        self.stage.install(self.shard, &mut flow, state);
+        flow.set_deadline(requests.deadline.unwrap_or(scope.now + DEFAULT_LIFETIME));
+        if let Some(evictable) = requests.evictable {
+            flow.set_evictable(evictable);
+        }
+        let id = flow.id();
+        if requests.close {
+            self.end(id, scope, Ending::Closed);
+        }
+        Ok(verdict)
+    }
+
+    /// Makes a flow; where the table is full, by ending those whose time is up, or the oldest that has not proved itself.
+    fn insert(&mut self, key: &FlowKey, scope: &mut Scope<'_>) -> Option<FlowId> {
+        let (hash, now) = (self.table.hash_of(key), scope.now);
+        if let Ok(id) = self.table.insert(hash, key, now) {
+            return Some(id);
+        }
+        self.reclaim(now, scope);
+        if let Ok(id) = self.table.insert(hash, key, now) {
+            return Some(id);
+        }
+        let oldest = self.table.oldest_evictable()?;
+        self.end(oldest, scope, Ending::Evicted);
+        self.table.insert(hash, key, now).ok()
+    }
+
+    fn end(&mut self, id: FlowId, scope: &mut Scope<'_>, ending: Ending) {
+        let Some(mut flow) = self.table.flow(id) else { return };
+        // Too late to ask for anything.
+        let mut requests = Requests::default();
+        let mut own = scope.about(&mut requests, None);
+        own.now = own.now.min(flow.deadline());
+        self.stage.ended(self.shard, &mut own, &mut flow, ending);
+        match ending {
+            Ending::Evicted => self.table.evict(id),
+            _ => self.table.remove(id),
+        };
+        // Packets look their flow up when they come here, so that no probe leads to the entry.
+        self.table.end_burst();
+    }
+
+    /// Ends flows whose time is up.
+    fn reclaim(&mut self, now: Time, scope: &mut Scope<'_>) {
+        self.expire(now, scope, Ending::Expired);
+    }
+
+    fn expire(&mut self, until: Time, scope: &mut Scope<'_>, ending: Ending) {
+        let Work { stage, shard, table } = self;
+        let mut requests = Requests::default();
+        let mut own = scope.about(&mut requests, None);
+        let _ = table.expire(until, usize::MAX, |mut flow| {
+            // When its time was up, not when a lane came round to it.
+            own.now = if ending == Ending::Expired { flow.deadline() } else { own.now };
+            stage.ended(shard, &mut own, &mut flow, ending);
+        });
+        table.end_burst();
+    }
+}
+
+impl<F: NetworkFunction> LinkStage for OwnLink<F> {
+    fn objects(&self) -> Option<&Objects> {
+        None
+    }
+
+    fn counts(&self) -> usize {
+        self.stage.counts()
+    }
+
+    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
+        self.stage.add_counts(counts, metrics);
+    }
+
+    fn prefetch(&self, _: &Packet<'_>, _: Ahead) {}
+
+    /// Only on its own, which it has ended before.
+    fn depends_on_flows(&self) -> bool {
+        false
+    }
+
+    fn passes_without_entry(&self) -> bool {
+        true
+    }
+
+    fn ends_with_run(&self) -> bool {
+        self.stage.ends_with_run()
+    }
+
+    fn local(&self, info: ShardInfo) -> Box<LinkShard> {
+        let function = &self.stage.function;
+        let steering = (*info.steering).clone();
+        let steering = steering.with_sets(&function.packet_set(), &function.steering());
+        let steering = Box::new(steering.expect("a function agrees with itself"));
+        let config = TableConfig { capacity: info.flows, aliases: false };
+        let table = FlowTable::new(config, self.layout.clone(), info.hasher).ok();
+        Box::new(Local::<F> { shard: self.stage.local(info), table, steering })
+    }
+
+    fn local_bytes(&self) -> usize {
+        size_of::<Local<F>>() + size_of::<Steering>()
+    }
+
+    fn first(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        self.pass(local, scope, packet)
+    }
+
+    fn install(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
+
+    /// Nothing: its own flow has been admitted.
+    fn discarded(&self, _: &mut LinkShard, _: &mut Scope<'_>) {}
+
+    fn forget(&self, _: &mut LinkShard) {}
+
+    fn packet(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        _: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        self.pass(local, scope, packet)
+    }
+
+    /// Nothing: the packet is presented once more, as one of its own flow.
+    fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
+
+    fn ends_soon(&self, _: &LinkShard, _: &mut FlowMut<'_>) {}
+
+    fn ended(&self, _: &mut LinkShard, _: &mut Scope<'_>, _: &mut FlowMut<'_>, _: Ending) {}
+
+    fn non_flow(
+        &self,
+        local: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<Verdict> {
+        self.pass(local, scope, packet)
+    }
+
+    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()> {
+        let Local::<F> { shard, table, .. } = local.downcast_mut().unwrap_or_else(|| wrong_type());
+        if let Some(table) = table {
+            let now = scope.now;
+            Work { stage: &self.stage, shard: &mut *shard, table }.reclaim(now, scope);
+        }
+        let mut requests = Requests::default();
+        let own = &mut scope.about(&mut requests, table.as_ref());
+        self.stage.periodic(shard, own)
+    }
+
+    fn stopped(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
+        let Local::<F> { shard, table, .. } = local.downcast_mut().unwrap_or_else(|| wrong_type());
+        if let Some(table) = table.as_mut().filter(|_| self.stage.ends_with_run()) {
+            Work { stage: &self.stage, shard, table }.expire(Time::NEVER, scope, Ending::Stopped);
+        }
+    }
+
+    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics) {
+        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
+        self.stage.metrics(&local.shard, metrics);
+    }
+
+    fn shared_metrics(&self, metrics: &mut Metrics) {
+        self.stage.shared_metrics(metrics);
+    }
+
+    fn save(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
+
+    fn restore(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
+}

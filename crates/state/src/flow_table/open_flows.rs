@@ -1,0 +1,254 @@
+//! The states of several flows, which may be of several tables: what a fast path works with that goes through a burst function by
+//! function.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_packet::FlowKey;
+
+use super::detached::DetachedFlow;
+use super::flow::FlowMut;
+use super::layout::Handle;
+use super::{FlowTable, Probe};
+use crate::Shard;
+
+/// How many flows are open at once at most.
+pub const OPEN_FLOWS: usize = 16;
+
+/// The places of some functions' states in the entries of one layout, of which only the set is known.
+#[derive(Clone, Copy, Debug)]
+pub struct StateBits {
+    layout: u64,
+    bits: u8,
+}
+
+impl StateBits {
+    /// The place of one state.
+    pub fn of<T>(handle: Handle<T>) -> StateBits {
+        StateBits { layout: handle.layout(), bits: handle.bit() }
+    }
+
+    /// These places and those of `other`.
+    ///
+    /// # Panics
+    /// When they are of different layouts, or have a state in common.
+    #[must_use]
+    pub fn and(self, other: StateBits) -> StateBits {
+        assert!(self.layout == other.layout, "places of two layouts");
+        assert!(self.bits & other.bits == 0, "two functions have one state");
+        StateBits { bits: self.bits | other.bits, ..self }
+    }
+}
+
+/// The entries of some flows, each of which has all states of a set.
+pub struct EntryColumn<'a> {
+    entries: [NonNull<u8>; OPEN_FLOWS],
+    len: usize,
+    set: StateBits,
+    flows: PhantomData<&'a mut FlowTable>,
+}
+
+/// One function's states of these flows.
+#[derive(Debug)]
+pub struct StateColumn<'c, T> {
+    entries: &'c [NonNull<u8>],
+    handle: Handle<T>,
+}
+
+/// One function's states of these flows, to change.
+#[derive(Debug)]
+pub struct StateColumnMut<'c, T> {
+    entries: &'c mut [NonNull<u8>],
+    handle: Handle<T>,
+}
+
+impl<'a> EntryColumn<'a> {
+    fn new(set: StateBits) -> EntryColumn<'a> {
+        let entries = [NonNull::dangling(); OPEN_FLOWS];
+        EntryColumn { entries, len: 0, set, flows: PhantomData }
+    }
+
+    /// The entry of a flow that is away from its table, if all states are initialised.
+    ///
+    /// # Panics
+    /// When the set is of another layout than the table's.
+    pub fn detached(flow: &'a mut DetachedFlow, set: StateBits) -> Option<EntryColumn<'a>> {
+        let mut column = EntryColumn::new(set);
+        column.entries[0] = flow.entry_with(set.layout, set.bits)?;
+        column.len = 1;
+        Some(column)
+    }
+
+    /// The entry of a flow, if all states are initialised.
+    ///
+    /// # Panics
+    /// When the set is of another layout than the table's.
+    pub fn one(flow: FlowMut<'a>, set: StateBits) -> Option<EntryColumn<'a>> {
+        let mut column = EntryColumn::new(set);
+        column.push(&flow).then_some(column)
+    }
+
+    /// Appends the entry of a flow, if all states are initialised. Nothing else may have access to these as long as the column
+    /// lives.
+    #[inline(always)]
+    fn push(&mut self, flow: &FlowMut<'_>) -> bool {
+        assert!(self.set.layout == flow.layout(), "places of another layout than the table's");
+        if flow.initialised() & self.set.bits != self.set.bits || self.len == OPEN_FLOWS {
+            return false;
+        }
+        self.entries[self.len] = flow.entry();
+        self.len += 1;
+        true
+    }
+
+    /// How many flows there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Leaves out all flows from this one on.
+    #[inline(always)]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    #[inline(always)]
+    fn check<T>(&self, handle: Handle<T>) {
+        let is_one = self.set.layout == handle.layout() && self.set.bits & handle.bit() != 0;
+        assert!(is_one, "a state that the flows were not opened for");
+    }
+
+    /// One function's states.
+    ///
+    /// # Panics
+    /// When its place is not one of the set.
+    #[inline(always)]
+    pub fn states<T: Send + 'static>(&self, handle: Handle<T>) -> StateColumn<'_, T> {
+        self.check(handle);
+        StateColumn { entries: &self.entries[..self.len], handle }
+    }
+
+    /// One function's states, to change.
+    ///
+    /// # Panics
+    /// When its place is not one of the set.
+    #[inline(always)]
+    pub fn states_mut<T: Send + 'static>(&mut self, handle: Handle<T>) -> StateColumnMut<'_, T> {
+        self.check(handle);
+        StateColumnMut { entries: &mut self.entries[..self.len], handle }
+    }
+}
+
+impl<T: Send + 'static> StateColumn<'_, T> {
+    /// The state of the flow at this place.
+    ///
+    /// # Panics
+    /// When there are fewer flows.
+    #[inline(always)]
+    pub fn get(&self, at: usize) -> &T {
+        // SAFETY: the entry is of the layout that the handle is of, and the state is initialised, as `push` and `check` made sure.
+        // The flows are borrowed alone by the column, which is borrowed here: nothing changes states meanwhile.
+        unsafe { self.entries[at].add(self.handle.offset()).cast().as_ref() }
+    }
+}
+
+impl<T: Send + 'static> StateColumnMut<'_, T> {
+    /// The state of the flow at this place.
+    ///
+    /// # Panics
+    /// When there are fewer flows.
+    #[inline(always)]
+    pub fn get_mut(&mut self, at: usize) -> &mut T {
+        // SAFETY: as for `StateColumn::get`; the column is borrowed alone, and so is this value, so that no other reference to a
+        // state lives, also where two entries of the column are one.
+        unsafe { self.entries[at].add(self.handle.offset()).cast().as_mut() }
+    }
+}
+
+/// Flows of the shards of a lane, no two the same, whose states are in use. Their deadlines and their order of arrival can be
+/// changed beside them.
+pub struct OpenFlows<'a> {
+    shards: &'a mut [Option<Box<Shard>>],
+    places: [(ShardId, u32); OPEN_FLOWS],
+    /// Marks of the flows that are open: flows with different marks are different ones.
+    marks: [u64; 4],
+    entries: EntryColumn<'a>,
+}
+
+impl<'a> OpenFlows<'a> {
+    /// No flow yet. All that follow have the states of this set.
+    #[inline(always)]
+    pub fn new(shards: &'a mut [Option<Box<Shard>>], set: StateBits) -> OpenFlows<'a> {
+        let places = [(ShardId(0), 0); OPEN_FLOWS];
+        OpenFlows { shards, places, marks: [0; 4], entries: EntryColumn::new(set) }
+    }
+
+    /// Opens the flow that a packet of time `now` belongs to, if `probe` has found it, it has not ended, all states are there, and
+    /// it is not one of those that are open. (One of 256 others may be taken for one of these.)
+    ///
+    /// # Panics
+    /// When the set is of another layout than the table's.
+    #[inline(always)]
+    pub fn push(&mut self, shard: ShardId, key: &FlowKey, probe: Probe, now: Time) -> bool {
+        let of_shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut);
+        let Some(flow) = of_shard.and_then(|of| of.table.probed(key, probe)) else { return false };
+        let (index, len) = (flow.index(), self.entries.len);
+        let mark = index ^ u32::from(shard.0).wrapping_mul(37);
+        let word = &mut self.marks[(mark >> 6) as usize & 3];
+        if flow.is_expired(now) || *word & 1 << (mark & 63) != 0 || !self.entries.push(&flow) {
+            return false;
+        }
+        *word |= 1 << (mark & 63);
+        self.places[len] = (shard, index);
+        true
+    }
+
+    /// The states of the flows.
+    #[inline(always)]
+    pub fn entries(&mut self) -> &mut EntryColumn<'a> {
+        &mut self.entries
+    }
+
+    /// The flow at this place.
+    #[inline(always)]
+    fn flow(&mut self, at: usize) -> Option<FlowMut<'_>> {
+        let (shard, index) = self.places[..self.entries.len][at];
+        let shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut)?;
+        Some(FlowMut::new(&mut shard.table, index))
+    }
+
+    /// As [`FlowMut::note_arrival`], of the flow at this place.
+    #[inline(always)]
+    pub fn note_arrival(&mut self, at: usize, forward: bool, device: DeviceId, stamp: u32) -> bool {
+        self.flow(at).is_some_and(|mut flow| flow.note_arrival(forward, device, stamp))
+    }
+
+    /// As [`FlowMut::set_deadline`], of the flow at this place.
+    #[inline(always)]
+    pub fn set_deadline(&mut self, at: usize, deadline: Time) {
+        if let Some(mut flow) = self.flow(at) {
+            flow.set_deadline(deadline);
+        }
+    }
+}
+
+impl fmt::Debug for EntryColumn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryColumn").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OpenFlows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFlows").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
