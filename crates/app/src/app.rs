@@ -2,8 +2,11 @@
 
 mod program;
 
+use std::error::Error;
+
 use rheostat_base::OwnDropReason;
 use rheostat_control::Registry;
+use rheostat_io::{Device, DeviceRegistration, Opening};
 use rheostat_nf::NetworkFunction;
 use rheostat_nf::registry::{FromSettings, Registration};
 use rheostat_run::poll::{PollPolicy, PollingRegistration};
@@ -89,6 +92,25 @@ impl App {
         M: Fn(usize) -> P + Send + Sync + 'static,
     {
         self.registered_polling(PollingRegistration::new(name, make))
+    }
+
+    /// Registers a kind of device, which `kind` of `[[device]]` and `--device` can name from then on. `open` is called with the
+    /// text of the key `argument`, or of `--device NAME=KIND:ARGUMENT`.
+    #[must_use]
+    pub fn device<O, D, E>(self, name: &'static str, open: O) -> App
+    where
+        O: Fn(&str, &Opening<'_>) -> Result<D, E> + Send + Sync + 'static,
+        D: Device + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.registered_device(DeviceRegistration::new(name, open))
+    }
+
+    /// Registers a kind of device with its keys of `[[device]]` and its facts.
+    #[must_use]
+    pub fn registered_device(mut self, kind: DeviceRegistration) -> App {
+        self.registry = self.registry.with_device(kind);
+        self
     }
 
     /// Registers a polling policy with its summary and its keys of `[polling]`.

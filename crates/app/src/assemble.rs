@@ -8,8 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::core_set::CoreError;
 use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
-use rheostat_control::config::device::live::Access;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind, Pace};
+use rheostat_control::config::device::DeviceConfig;
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::workers::MAX_LANES;
 use rheostat_control::{Config, KernelFollower};
@@ -210,7 +209,7 @@ pub(crate) fn error_limit(config: &Config) -> RunLimit {
 }
 
 fn reads_captures(config: &Config) -> bool {
-    config.devices.iter().all(|device| matches!(device.kind, DeviceKind::Pcap(_)))
+    config.devices.iter().all(|device| device.facts().reads_capture)
 }
 
 /// The pool of a run of `config` on so many lanes.
@@ -219,11 +218,7 @@ pub(crate) fn pool_config(config: &Config, lanes: usize) -> MempoolConfig {
         true => config.pool.buffers.min(NARROW_POOL),
         false => config.pool.buffers,
     };
-    let shared = |device: &DeviceConfig| match &device.kind {
-        DeviceKind::Live(live) => matches!(live.access, Access::AfXdp { .. }),
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => false,
-    };
-    match config.devices.iter().any(shared) {
+    match config.devices.iter().any(|device| device.facts().maps_pool) {
         true => MempoolConfig::umem(buffers),
         false => MempoolConfig { buffers, ..MempoolConfig::default() },
     }
@@ -302,8 +297,7 @@ pub(crate) fn lane_count(config: &Config) -> Result<usize, AssembleError> {
 /// What idle workers do. Those of captures that are read as fast as possible wait for each other's packets, and
 /// polling for them would only take the time of a worker that has some.
 pub(crate) fn polling(config: &Config) -> Polling {
-    let waits_for_lanes = |device: &DeviceConfig| matches!(&device.kind, DeviceKind::Pcap(pcap) if matches!(pcap.pace, Pace::Max));
-    match config.devices.iter().all(waits_for_lanes) {
+    match config.devices.iter().all(|device| device.facts().comes_as_taken) {
         true => Interrupt::polling(Duration::ZERO),
         false => config.polling.clone(),
     }

@@ -11,7 +11,7 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pca
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
     CaptureSource, CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError,
-    Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimConfig, SimNic,
+    Opening, Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimNic,
     Sink, TapConfig, TapDevice, WriteError, XdpConfig, XdpDevice, is_standard,
 };
 use rheostat_packet::Mempool;
@@ -69,17 +69,16 @@ pub(crate) struct Devices {
 /// # Errors
 /// [`DeviceError::SameInterface`] names both.
 fn check_distinct(configs: &[DeviceConfig]) -> Result<(), DeviceError> {
-    let mut seen: Vec<(u32, &str, &str)> = Vec::new();
+    let mut seen: Vec<(u32, &str, String)> = Vec::new();
     for config in configs {
-        let DeviceKind::Live(live) = &config.kind else { continue };
-        let Some(interface) = live.interface.as_deref() else { continue };
-        let Ok(index) = InterfaceLink::index_of(interface) else { continue };
+        let Some(interface) = config.facts().interface else { continue };
+        let Ok(index) = InterfaceLink::index_of(&interface) else { continue };
         if let Some((_, first, first_interface)) = seen.iter().find(|(other, ..)| *other == index) {
             return Err(DeviceError::SameInterface {
                 first: (*first).to_owned(),
-                first_interface: (*first_interface).to_owned(),
+                first_interface: first_interface.clone(),
                 second: config.name.clone(),
-                interface: interface.to_owned(),
+                interface,
             });
         }
         seen.push((index, &config.name, interface));
@@ -101,6 +100,7 @@ pub(crate) fn check(
     for device in &config.devices {
         match &device.kind {
             DeviceKind::Sim(_) | DeviceKind::Host => {}
+            DeviceKind::Registered(own) => own.0.check(lanes as u16)?,
             DeviceKind::Pcap(pcap) => {
                 // What is read from a pipe would be missing in the run.
                 let is_file = |path: &&Path| !is_standard(path);
@@ -157,10 +157,27 @@ impl Opener<'_> {
                 DeviceKind::Host => {
                     return Err(DeviceError::Host { device: config.name.clone() });
                 }
+                DeviceKind::Registered(own) => own.0.open(&self.opening_of(id, config))?,
             };
             devices.devices.push(device);
         }
         Ok(devices)
+    }
+
+    fn opening_of<'b>(&'b self, id: DeviceId, config: &'b DeviceConfig) -> Opening<'b> {
+        Opening {
+            name: &config.name,
+            id,
+            lanes: self.lanes,
+            claimants: self.queue_sharing,
+            ordered: self.ordered,
+            hashing: config.hashing,
+            orientation: &config.orientation,
+            steering: self.steering,
+            pool: self.pool,
+            clock: self.clock,
+            seed: self.seed,
+        }
     }
 
     fn open_simulated(
@@ -170,10 +187,7 @@ impl Opener<'_> {
         devices: usize,
         writers: &mut Vec<CaptureWriter>,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        let mut nic = SimConfig::new(&config.name, self.lanes, self.steering.clone());
-        nic.device = id;
-        nic.hash = config.hashing;
-        nic.claimants = self.queue_sharing;
+        let mut nic = self.opening_of(id, config).nic();
         match &config.kind {
             DeviceKind::Sim(sim) => {
                 nic.descriptors = sim.queue;
@@ -213,8 +227,8 @@ impl Opener<'_> {
                 let input = pcap.input.clone();
                 Ok(Box::new(PcapDevice::open(PcapConfig { input, output, nic }, self.pool)?))
             }
-            DeviceKind::Live(_) | DeviceKind::Host => {
-                unreachable!("live devices are opened elsewhere")
+            DeviceKind::Live(_) | DeviceKind::Host | DeviceKind::Registered(_) => {
+                unreachable!("devices of these kinds are opened elsewhere")
             }
         }
     }
@@ -240,7 +254,7 @@ impl Opener<'_> {
                 (Box::new(device), Some(reopener))
             }
         };
-        if matches!(live.access, Access::AfXdp { .. }) {
+        if config.facts().needs_whole_segments {
             warn_of_offloads(&config.name, &interface);
         }
         // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.

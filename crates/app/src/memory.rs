@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rheostat_base::{Cgroups, ShardId};
 use rheostat_control::Config;
 use rheostat_control::config::ServeConfig;
-use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{DrawnArrivals, Peer};
@@ -20,12 +19,6 @@ use rheostat_steer::Steering;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// Bytes of a slot of a packet socket's ring.
-const PACKET_SLOT: u64 = 2_048;
-/// Bytes per descriptor and lane of an AF_XDP socket: fill, receive, transmit and completion ring.
-const XDP_DESCRIPTOR: u64 = 48;
-/// Bytes of a descriptor of the simulated NIC.
-const SIM_DESCRIPTOR: u64 = 64;
 /// A reply under way: a frame of full size, and what is kept beside it.
 const REPLY: u64 = 1_624;
 /// Address space that a thread's stack takes.
@@ -121,7 +114,7 @@ impl MemoryPlan {
             },
             Part {
                 what: "rings of devices",
-                bytes: config.devices.iter().map(|device| lanes * ring_bytes(device)).sum(),
+                bytes: config.devices.iter().map(|device| lanes * device.facts().ring_bytes).sum(),
                 from: format!("{lanes} of each of {} devices", config.devices.len()),
                 setting: Some("[[device]] ring or queue"),
             },
@@ -324,19 +317,6 @@ fn local_bytes(chain: &AnyChain, steering: &Arc<Steering>) -> u64 {
     let after = allocation::live_bytes();
     drop(local);
     after.saturating_sub(before)
-}
-
-fn ring_bytes(device: &DeviceConfig) -> u64 {
-    match &device.kind {
-        DeviceKind::Sim(sim) => u64::from(sim.queue) * SIM_DESCRIPTOR,
-        DeviceKind::Pcap(_) => 1_024 * SIM_DESCRIPTOR,
-        DeviceKind::Live(live) => match live.access {
-            Access::AfXdp { .. } => u64::from(live.ring) * XDP_DESCRIPTOR,
-            Access::AfPacket { .. } => u64::from(live.ring) * PACKET_SLOT,
-            Access::Tap => 0,
-        },
-        DeviceKind::Host => 0,
-    }
 }
 
 /// Whether a thread draws the device's packets before they are due.

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::DeviceId;
 use rheostat_control::Config;
-use rheostat_control::config::device::DeviceKind;
 use rheostat_io::InterfaceLink;
 use rheostat_ip::Network;
 use rheostat_run::RunView;
@@ -115,10 +114,7 @@ impl Devices {
     pub(crate) fn of(config: &Config) -> Devices {
         let devices = config.devices.iter().map(|device| Device {
             name: device.name.clone(),
-            interface: match &device.kind {
-                DeviceKind::Live(live) => live.interface.clone(),
-                DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
-            },
+            interface: device.facts().interface,
             configured: device.mtu.map(u32::from),
             has_v6: device.addresses.iter().any(|own| own.address.is_ipv6()),
         });

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use rheostat_base::DeviceId;
 use rheostat_control::config::NetworkConfig;
-use rheostat_control::config::device::live::Access;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, MacAddress};
+use rheostat_control::config::device::{DeviceConfig, MacAddress};
 use rheostat_control::config::network::RouteConfig;
 use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_functions::lb::LbConfig;
 use rheostat_functions::lb::check::{HealthChecks, NoSource};
-use rheostat_io::InterfaceLink;
+use rheostat_io::{DeviceFacts, InterfaceLink};
 use rheostat_ip::kernel::KnownNeighbours;
 use rheostat_ip::{
     Hop, Interface, InterfaceAddress, Network, NetworkError, Policy, Route, RunLimit,
@@ -98,7 +97,7 @@ fn routes(config: &Config) -> Vec<Route> {
 
 /// The device on which no backend answers, as its link is a capture: the configuration alone states which ones are up.
 fn unanswered(config: &Config) -> Option<&DeviceConfig> {
-    let is_played = |device: &&DeviceConfig| !matches!(device.kind, DeviceKind::Live(_));
+    let is_played = |device: &&DeviceConfig| !device.facts().is_live;
     config.devices.iter().find(is_played)
 }
 
@@ -106,14 +105,14 @@ fn unanswered(config: &Config) -> Option<&DeviceConfig> {
 type Planned = (Network, Option<Arc<HealthChecks>>);
 
 /// The link of an interface; `None` where it is not known.
-type LinkOf = dyn Fn(&LiveConfig) -> Result<Option<InterfaceLink>, WiringError>;
+type LinkOf = dyn Fn(&DeviceFacts) -> Result<Option<InterfaceLink>, WiringError>;
 
 /// The link as the kernel has it. A tap interface may be made only when its device opens.
-pub(crate) fn link_of_kernel(live: &LiveConfig) -> Result<Option<InterfaceLink>, WiringError> {
-    let interface = live.interface.clone().unwrap_or_default();
+pub(crate) fn link_of_kernel(device: &DeviceFacts) -> Result<Option<InterfaceLink>, WiringError> {
+    let interface = device.interface.clone().unwrap_or_default();
     match InterfaceLink::of(&interface) {
         Ok(link) => Ok(Some(link)),
-        Err(_) if live.access == Access::Tap => Ok(None),
+        Err(_) if device.makes_interface => Ok(None),
         Err(source) => Err(WiringError::Link { interface, source }),
     }
 }
@@ -181,10 +180,11 @@ fn follow(
 
 /// The devices on interfaces of this machine, and the names of these.
 fn live_devices(config: &Config) -> impl Iterator<Item = (String, DeviceId)> + '_ {
-    config.devices.iter().enumerate().filter_map(|(number, device)| {
-        let DeviceKind::Live(live) = &device.kind else { return None };
-        Some((live.interface.clone()?, DeviceId(number as u8)))
-    })
+    config
+        .devices
+        .iter()
+        .enumerate()
+        .filter_map(|(number, device)| Some((device.facts().interface?, DeviceId(number as u8))))
 }
 
 /// The interface that speaks to a host: the one on its link, or that towards it.
@@ -217,10 +217,8 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringEr
 }
 
 fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, WiringError> {
-    let own = match &config.kind {
-        DeviceKind::Live(live) => link(live)?,
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
-    };
+    let facts = config.facts();
+    let own = if facts.is_live { link(&facts)? } else { None };
     let mac = match (config.mac, own) {
         (Some(MacAddress(mac)), _) => mac,
         (None, Some(InterfaceLink { mac: Some(mac), .. })) => mac,
@@ -239,7 +237,7 @@ fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Inter
         addresses: addresses
             .map(|own| InterfaceAddress { address: own.address, length: own.length })
             .collect(),
-        is_played: !matches!(config.kind, DeviceKind::Live(_)),
+        is_played: !facts.is_live,
         ..Interface::new(id, &config.name, mac)
     })
 }
@@ -247,9 +245,8 @@ fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Inter
 /// Warnings about devices that are to carry longer packets than their interfaces do.
 pub(crate) fn mtu_warnings(config: &Config) -> Vec<String> {
     let warning = |device: &DeviceConfig| {
-        let DeviceKind::Live(live) = &device.kind else { return None };
         let given = device.mtu.filter(|_| !device.addresses.is_empty())?;
-        let carried = InterfaceLink::of(live.interface.as_deref()?).ok()?.mtu;
+        let carried = InterfaceLink::of(&device.facts().interface?).ok()?.mtu;
         (u32::from(given) > carried).then(|| {
             let name = &device.name;
             format!(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rheostat_control::config::DeviceKind;
+use rheostat_control::config::DeviceConfig;
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, LoadError, Overrides};
 use rheostat_observe::control::{ProfileRequest, Reply, Request};
@@ -95,8 +95,8 @@ fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<C
     }
     if config.check_inputs().is_err() {
         let is_unnamed =
-            |kind: &DeviceKind| matches!(kind, DeviceKind::Pcap(pcap) if pcap.input.is_none());
-        let unnamed = config.devices.iter().filter(|device| is_unnamed(&device.kind));
+            |device: &&DeviceConfig| device.facts().reads_capture && device.input().is_none();
+        let unnamed = config.devices.iter().filter(is_unnamed);
         overrides.devices.extend(unnamed.map(|device| DeviceOverride {
             name: device.name.clone(),
             kind: KindOverride::Sim(RATE),

@@ -1,7 +1,7 @@
 //! `--help` lists the kinds that are registered: policies behind `--policy` and `--polling`.
 
 use clap::{Arg, Command};
-use rheostat_control::Registry;
+use rheostat_control::{DeviceOverride, Registry};
 
 /// The command line with the names of registered kinds behind the help of the flags that take them.
 pub(crate) fn with_names(command: Command, registry: &Registry) -> Command {
@@ -18,9 +18,19 @@ fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Com
         "polling" => {
             list(arg, registry.polling.iter().map(|polling| (polling.name, polling.summary)))
         }
+        "device" | "devices" if !registry.devices.is_empty() && takes_kind(&arg) => {
+            let kinds = registry.devices.clone();
+            let own = registry.devices.iter().map(|kind| (kind.name, kind.summary));
+            list(arg, own).value_parser(move |text: &str| DeviceOverride::parse(text, &kinds))
+        }
         _ => arg,
     });
     command.mut_subcommands(|inner| with_names_of(inner, registry, is_service))
+}
+
+/// Whether the flag is `--device NAME=KIND:ARG`, and not the name of a device.
+fn takes_kind(arg: &Arg) -> bool {
+    arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains("=KIND:")))
 }
 
 /// `name (summary), name (summary)` behind the help that the flag has.

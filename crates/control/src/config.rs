@@ -225,10 +225,7 @@ impl Config {
                 DeviceKind::Live(live) if live.interface.is_none() => {
                     Some(MissingInput::Interface { device: name, kind: live.word() })
                 }
-                DeviceKind::Pcap(_)
-                | DeviceKind::Sim(_)
-                | DeviceKind::Live(_)
-                | DeviceKind::Host => None,
+                _ => None,
             }
         };
         self.devices.iter().find_map(missing).map_or(Ok(()), Err)
@@ -250,7 +247,7 @@ impl Config {
         let pool = root.section("pool", findings, PoolConfig::read);
         let is_service = root.has("serve");
         let devices = root.sections("device", findings, |table, findings| {
-            DeviceConfig::read(table, is_service, findings)
+            DeviceConfig::read(table, is_service, &registry.devices, findings)
         });
         let devices: Vec<_> = devices.into_iter().flatten().collect();
         let network = NetworkConfig::read(root, &devices, findings);

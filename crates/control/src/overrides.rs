@@ -6,13 +6,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, unit};
+use rheostat_io::DeviceRegistration;
 use rheostat_steer::policy::{PolicyRegistration, UnknownPolicy};
 use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
 use crate::config::device::live::{LiveKind, is_interface_name};
 use crate::config::device::{
-    DeviceKind, KINDS, KindName, LinkAddress, LiveConfig, PLANNED_KINDS, PcapConfig, SimConfig,
+    DeviceKind, KindName, LinkAddress, LiveConfig, PcapConfig, RegisteredDevice, SimConfig, kinds,
+    planned_kinds,
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
 use crate::config::{Config, DeviceConfig, NetworkConfig};
@@ -73,6 +75,8 @@ pub enum KindOverride {
     },
     /// `host:ADDRESS`: the kernel's sockets at these addresses, separated by commas.
     Host(Vec<IpAddr>),
+    /// A device of a registered kind, in place of all that the configuration has.
+    Registered(RegisteredDevice),
 }
 
 /// Why the value of `--device` could not be read.
@@ -87,14 +91,24 @@ pub enum OverrideError {
     )]
     Planned(String),
     /// No kind of device.
-    #[error(
-        "`{kind}` is not a kind of device{hint}; available: pcap, sim, af_xdp, af_packet, tap, host"
-    )]
+    #[error("`{kind}` is not a kind of device{hint}; available: {known}")]
     Kind {
         /// What stands there.
         kind: String,
         /// What may have been meant.
         hint: String,
+        /// The kinds there are.
+        known: String,
+    },
+    /// The argument of a registered kind could not be read.
+    #[error("`{argument}` of device `{name}`: {reason}")]
+    Argument {
+        /// The device.
+        name: String,
+        /// What stands there.
+        argument: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// No name that an interface can have.
     #[error(
@@ -139,24 +153,47 @@ impl FromStr for DeviceOverride {
     type Err = OverrideError;
 
     fn from_str(text: &str) -> Result<DeviceOverride, OverrideError> {
+        DeviceOverride::parse(text, &[])
+    }
+}
+
+impl DeviceOverride {
+    /// Reads `NAME=KIND:ARG`, where the kind is one that comes along or is registered.
+    ///
+    /// # Errors
+    /// [`OverrideError`] lists the kinds there are, or states the form of the argument.
+    pub fn parse(
+        text: &str,
+        registered: &[DeviceRegistration],
+    ) -> Result<DeviceOverride, OverrideError> {
         let form = || OverrideError::Form(text.to_owned());
         let (name, rest) = text.split_once('=').ok_or_else(form)?;
         let (word, argument) = rest.split_once(':').ok_or_else(form)?;
         if name.is_empty() || argument.is_empty() {
             return Err(form());
         }
-        let kind = match KINDS.iter().find(|(known, _)| *known == word) {
+        let kinds = kinds(registered);
+        let kind = match kinds.iter().find(|(known, _)| *known == word) {
             Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
             Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
             Some((_, KindName::Live(kind))) => live(name, *kind, argument)?,
             Some((_, KindName::Host)) => host(name, argument)?,
-            None if PLANNED_KINDS.contains(&word) => {
+            Some((_, KindName::Registered(kind))) => match (kind.from_argument)(argument) {
+                Ok(own) => KindOverride::Registered(RegisteredDevice(own)),
+                Err(reason) => {
+                    let (name, argument) = (name.to_owned(), argument.to_owned());
+                    return Err(OverrideError::Argument { name, argument, reason });
+                }
+            },
+            None if planned_kinds(registered).contains(&word) => {
                 return Err(OverrideError::Planned(word.to_owned()));
             }
             None => {
-                let hint = nearest(word, KINDS.iter().map(|(known, _)| *known))
+                let names: Vec<_> = kinds.iter().map(|(known, _)| *known).collect();
+                let hint = nearest(word, names.iter().copied())
                     .map_or_else(String::new, |known| format!(" (did you mean `{known}`?)"));
-                return Err(OverrideError::Kind { kind: word.to_owned(), hint });
+                let known = names.join(", ");
+                return Err(OverrideError::Kind { kind: word.to_owned(), hint, known });
             }
         };
         Ok(DeviceOverride { name: name.to_owned(), kind })
@@ -349,7 +386,7 @@ impl DeviceOverride {
             }
             KindOverride::Sim(rate) => match kind {
                 DeviceKind::Sim(sim) => sim.rate = Some(*rate),
-                DeviceKind::Pcap(_) | DeviceKind::Live(_) | DeviceKind::Host => {
+                _ => {
                     *kind =
                         DeviceKind::Sim(SimConfig { rate: Some(*rate), ..SimConfig::default() });
                 }
@@ -368,6 +405,7 @@ impl DeviceOverride {
                 }
                 _ => *kind = DeviceKind::Live(live.clone()),
             },
+            KindOverride::Registered(own) => *kind = DeviceKind::Registered(own.clone()),
         }
     }
 
@@ -431,7 +469,7 @@ fn local_v6() -> [Prefix; 2] {
 fn change_captures(kind: &mut DeviceKind, change: impl FnOnce(&mut PcapConfig)) {
     let mut captures = match kind {
         DeviceKind::Pcap(captures) => std::mem::take(captures),
-        DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => PcapConfig::default(),
+        _ => PcapConfig::default(),
     };
     change(&mut captures);
     *kind = DeviceKind::Pcap(captures);

@@ -1,5 +1,6 @@
 //! What configurations can name.
 
+use rheostat_io::DeviceRegistration;
 use rheostat_nf::registry::{Registration, StaticChain};
 use rheostat_run::poll::{self, PollingRegistration};
 use rheostat_serve::registry::ApplicationRegistration;
@@ -18,6 +19,8 @@ pub struct Registry {
     pub polling: Vec<PollingRegistration>,
     /// The applications that a service can have.
     pub applications: Vec<ApplicationRegistration>,
+    /// Kinds of devices beside those that come along.
+    pub devices: Vec<DeviceRegistration>,
 }
 
 impl Registry {
@@ -29,6 +32,7 @@ impl Registry {
             policies: policy::ALL.to_vec(),
             polling: poll::ALL.to_vec(),
             applications: Vec::new(),
+            devices: Vec::new(),
         }
     }
 
@@ -67,6 +71,13 @@ impl Registry {
         applications: impl IntoIterator<Item = ApplicationRegistration>,
     ) -> Registry {
         self.applications.extend(applications);
+        self
+    }
+
+    /// Adds a kind of device.
+    #[must_use]
+    pub fn with_device(mut self, kind: DeviceRegistration) -> Registry {
+        self.devices.push(kind);
         self
     }
 }

@@ -8,6 +8,7 @@ use rheostat_control::config::device::Pace;
 use rheostat_control::config::{DeviceConfig, DeviceKind};
 use rheostat_control::overrides::KindOverride;
 use rheostat_control::{Config, DeviceOverride, OverrideError, Overrides, Report};
+use rheostat_io::{DeviceRegistration, OpenError, Opening, SimNic};
 use rheostat_run::PollingRegistration;
 use rheostat_run::poll::metronome::MetronomeSettings;
 use rheostat_run::poll::{Busy, Interrupt};
@@ -316,6 +317,32 @@ fn an_own_polling_policy_is_taken_from_file_and_command_line_with_its_keys_alone
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_registered_kind_of_device_has_its_argument_and_refuses_keys_of_others() {
+    let open =
+        |_: &str, _: &Opening<'_>| -> Result<SimNic, OpenError> { unreachable!("not opened") };
+    let registry = registry::all().with_device(DeviceRegistration::new("dpdk", open));
+    let device = |text: &str| {
+        let text = format!(
+            "[chain]\nfunctions = []\n[[device]]\nname = \"wire\"\ninside = \"10.0.0.0/8\"\n{text}"
+        );
+        Config::parse(&text, "one.toml", &registry)
+            .map(|(config, _)| config.devices[0].kind.to_string())
+            .map_err(|report| report.render(false))
+    };
+    // Not one that will come any more.
+    let own = device("kind = \"dpdk\"\nargument = \"0000:00:05.0\"\n");
+    assert_eq!(own, Ok("dpdk with `0000:00:05.0`".to_owned()));
+    let foreign = device("kind = \"dpdk\"\nrate = \"1Mpps\"\n").unwrap_err();
+    assert!(foreign.contains("`rate` has a meaning with `kind = \"sim\"` only"), "{foreign}");
+    let foreign = device("kind = \"sim\"\nrate = \"1Mpps\"\nargument = \"x\"\n").unwrap_err();
+    assert!(foreign.contains("`argument` has a meaning with `kind = \"dpdk\"` only"), "{foreign}");
+    let flag = DeviceOverride::parse("wire=dpdk:0000:00:06.0", &registry.devices).unwrap();
+    let flags = Overrides { devices: vec![flag], ..Overrides::default() };
+    let (config, _) = Config::parse_with(ONE, "one.toml", &flags, &registry).unwrap();
+    assert_eq!(config.devices[0].kind.to_string(), "dpdk with `0000:00:06.0`");
 }
 
 #[test]

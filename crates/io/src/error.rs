@@ -121,6 +121,14 @@ pub enum OpenError {
         /// What is wrong.
         source: crate::backend::af_xdp::XdpOpenError,
     },
+    /// A device of an own kind cannot be opened.
+    #[error("device `{device}`: {source}")]
+    Own {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Descriptors are lacking.
     #[error("device `{device}`: {source}")]
     Io {

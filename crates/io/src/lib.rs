@@ -6,6 +6,8 @@ pub mod error;
 pub mod filter;
 #[cfg(not(any(loom, shuttle)))]
 pub mod interface_link;
+#[cfg(not(any(loom, shuttle)))]
+pub mod kind;
 pub mod layer;
 #[cfg(not(any(loom, shuttle)))]
 pub mod link_events;
@@ -42,6 +44,8 @@ pub use error::OpenError;
 pub use filter::{Endpoints, Filter, FilterError, Match};
 #[cfg(not(any(loom, shuttle)))]
 pub use interface_link::InterfaceLink;
+#[cfg(not(any(loom, shuttle)))]
+pub use kind::{DeviceFacts, DeviceRegistration, DeviceSetup, Opening, Refusal};
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyRx, with_faults};
 pub use layer::impair::{ImpairConfig, ImpairCounts, ImpairError, ImpairMonitor, impair};
 pub use layer::layered::LayeredDevice;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rheostat_control::Config;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_control::config::device::DeviceConfig;
 use rheostat_steer::{Alternative, HashCapabilities, Infeasible, PacketSet};
 use serde_json::{Value, json};
 
@@ -29,10 +29,7 @@ pub(super) struct Placing<'a> {
 
 impl HashedBy {
     fn of(device: &DeviceConfig) -> HashedBy {
-        match device.kind {
-            DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => HashedBy::Software,
-            DeviceKind::Live(_) => HashedBy::Program,
-        }
+        if device.facts().is_live { HashedBy::Program } else { HashedBy::Software }
     }
 
     fn capabilities(self) -> HashCapabilities {

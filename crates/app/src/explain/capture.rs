@@ -6,7 +6,7 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind};
+use rheostat_control::config::device::DeviceConfig;
 use rheostat_io::{CaptureReader, OpenError, ReadError};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, ShardLoad};
@@ -49,11 +49,9 @@ pub(super) fn explain(
 
 /// The capture that a device reads; none where a port of a bridge only sends.
 fn input(device: &DeviceConfig) -> Result<Option<&Path>, Error> {
-    match &device.kind {
-        DeviceKind::Pcap(pcap) => Ok(pcap.input.as_deref()),
-        DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => {
-            Err(Error::NoCapture { device: device.name.clone() })
-        }
+    match device.facts().reads_capture {
+        true => Ok(device.input()),
+        false => Err(Error::NoCapture { device: device.name.clone() }),
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 use rheostat_base::{Clock, ClockSource, CoreId};
-use rheostat_control::config::device::live::Access;
-use rheostat_control::config::device::{DeviceConfig, DeviceKind, MacAddress};
+use rheostat_control::config::device::{DeviceConfig, MacAddress};
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::{BalanceConfig, ServeConfig};
 use rheostat_control::{Config, KernelFollower};
@@ -196,8 +195,7 @@ pub(super) fn steering(config: &Config, rng: &mut StdRng) -> Result<Steering, St
 /// The end of a tap interface's cable has another link address than the interface, which is the kernel's: one that stays the same
 /// from run to run.
 fn set_tap_mac(device: &mut DeviceConfig) {
-    let is_tap = matches!(&device.kind, DeviceKind::Live(live) if live.access == Access::Tap);
-    if is_tap && device.mac.is_none() {
+    if device.facts().makes_interface && device.mac.is_none() {
         let mut hasher = DefaultHasher::new();
         device.name.hash(&mut hasher);
         device.addresses.iter().for_each(|own| (own.address, own.length).hash(&mut hasher));

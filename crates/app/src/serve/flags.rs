@@ -256,7 +256,7 @@ fn device(args: &CommonArgs) -> Result<String, Error> {
             let own = addresses.iter().map(IpAddr::to_string);
             ("host", own.chain(args.address.iter().cloned()).collect())
         }
-        KindOverride::Pcap(_) | KindOverride::Sim(_) => return Err(NotLive.into()),
+        _ => return Err(NotLive.into()),
     };
     let addresses: Vec<_> = addresses.iter().map(|address| quote(address)).collect();
     let mut text = format!(

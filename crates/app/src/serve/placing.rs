@@ -7,8 +7,8 @@ use rheostat_base::core_set::CoreError;
 use rheostat_base::placement::{PlacementError, Siblings};
 use rheostat_base::{CoreId, CoreSet, Topology};
 use rheostat_control::Config;
+use rheostat_control::config::ServeConfig;
 use rheostat_control::config::workers::CoreList;
-use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
 use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};
@@ -189,8 +189,7 @@ fn describe(topology: &Topology) -> String {
 
 /// The node that the device is next to, where the kernel says.
 fn device_node(config: &Config) -> Option<u32> {
-    let DeviceKind::Live(live) = &config.devices.first()?.kind else { return None };
-    let interface = live.interface.as_ref()?;
+    let interface = config.devices.first()?.facts().interface?;
     let path = format!("/sys/class/net/{interface}/device/numa_node");
     // -1 where it is not known.
     fs::read_to_string(path).ok()?.trim().parse().ok()

@@ -1,6 +1,6 @@
 //! Interfaces that several devices would open.
 
-use crate::config::{DeviceConfig, DeviceKind};
+use crate::config::DeviceConfig;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -10,7 +10,8 @@ pub(super) fn check(devices: &[DeviceConfig], findings: &mut Findings) {
     for (index, device) in devices.iter().enumerate() {
         let Some(interface) = interface(device) else { continue };
         let mut earlier = devices[..index].iter();
-        let Some(first) = earlier.position(|other| self::interface(other) == Some(interface))
+        let Some(first) =
+            earlier.position(|other| self::interface(other).as_ref() == Some(&interface))
         else {
             continue;
         };
@@ -31,9 +32,6 @@ pub(super) fn check(devices: &[DeviceConfig], findings: &mut Findings) {
 }
 
 /// The interface of a device, where its name is known: the kernel replaces `%d` by a number.
-fn interface(device: &DeviceConfig) -> Option<&str> {
-    match &device.kind {
-        DeviceKind::Live(live) => live.interface.as_deref().filter(|name| !name.contains('%')),
-        DeviceKind::Pcap(_) | DeviceKind::Sim(_) | DeviceKind::Host => None,
-    }
+fn interface(device: &DeviceConfig) -> Option<String> {
+    device.facts().interface.filter(|name| !name.contains('%'))
 }

@@ -1,7 +1,6 @@
 //! What a configuration needs and the machine does not have.
 
-use crate::config::device::live::Access;
-use crate::config::{Config, DeviceKind};
+use crate::config::Config;
 use crate::machine::{CoreState, Machine};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -18,10 +17,9 @@ pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findi
 
 fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
-        let DeviceKind::Live(live) = &device.kind else { continue };
-        let Some(interface) = &live.interface else { continue };
-        // A TAP interface is made by the process that opens it.
-        if live.access == Access::Tap || machine.has_interface(interface) != Some(false) {
+        let facts = device.facts();
+        let Some(interface) = &facts.interface else { continue };
+        if facts.makes_interface || machine.has_interface(interface) != Some(false) {
             continue;
         }
         let key = format!("device[{index}].interface");

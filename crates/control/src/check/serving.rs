@@ -1,9 +1,8 @@
 //! What a service over TCP needs beside its table, and what it cannot have.
 
-use rheostat_io::Endpoints;
+use rheostat_io::{Endpoints, Refusal};
 use rheostat_tcp::sched::SchedulerName;
 
-use crate::config::device::live::Access;
 use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -38,7 +37,7 @@ fn device(config: &Config, findings: &mut Findings) {
         findings.push(finding.help("keep the `[[device]]` at whose addresses it is reached"));
         return;
     };
-    if !matches!(device.kind, DeviceKind::Live(_) | DeviceKind::Host) {
+    if !device.facts().is_live && device.kind != DeviceKind::Host {
         let finding = Finding::mistake("device[0].kind", "a service needs an interface")
             .at(findings.place("device[0].kind"), "this is none")
             .at(serve.clone(), "the service");
@@ -75,27 +74,21 @@ fn why_not_beside(
     serve: &ServeConfig,
 ) -> Vec<(&'static str, String, &'static str)> {
     let mut wrong = Vec::new();
-    if let DeviceKind::Live(live) = &device.kind {
-        match live.access {
-            Access::Tap => wrong.push((
-                "device[0].kind",
-                "the kernel is at the other end of a tap interface, not at this one".to_owned(),
-                "write kind = \"af_xdp\" or \"af_packet\", or remove `beside_kernel`",
-            )),
-            Access::AfPacket { exclusive: false } => wrong.push((
-                "device[0].exclusive",
-                "the kernel would see the service's segments, and reset its connections".to_owned(),
-                "remove `exclusive = false`",
-            )),
-            Access::AfPacket { exclusive: true } | Access::AfXdp { .. } => {}
+    match device.facts().not_beside_kernel {
+        Some(Refusal { key: "exclusive", why, help, .. }) => {
+            wrong.push(("device[0].exclusive", why.to_owned(), help));
         }
-        if !live.filter.take.is_empty() {
-            wrong.push((
-                "device[0].take",
-                "a service beside the kernel takes what concerns it, and nothing else".to_owned(),
-                "remove it",
-            ));
-        }
+        Some(Refusal { why, help, .. }) => wrong.push(("device[0].kind", why.to_owned(), help)),
+        None => {}
+    }
+    if let DeviceKind::Live(live) = &device.kind
+        && !live.filter.take.is_empty()
+    {
+        wrong.push((
+            "device[0].take",
+            "a service beside the kernel takes what concerns it, and nothing else".to_owned(),
+            "remove it",
+        ));
     }
     if device.addresses.len() > Endpoints::MOST {
         wrong.push((

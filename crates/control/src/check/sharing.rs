@@ -1,7 +1,7 @@
 //! What cannot be done where several lanes receive from one queue.
 
-use crate::config::device::live::Access;
-use crate::config::{Config, DeviceKind};
+use crate::config::Config;
+use rheostat_io::Refusal;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -63,26 +63,12 @@ fn chain(config: &Config, findings: &mut Findings) {
 
 fn devices(config: &Config, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
-        let (key, value, why) = match &device.kind {
-            DeviceKind::Sim(sim) if sim.replies.is_some() => {
-                ("replies", "", "each reply comes to a queue of one lane")
-            }
-            DeviceKind::Sim(_) | DeviceKind::Pcap(_) | DeviceKind::Host => continue,
-            DeviceKind::Live(live) => match live.access {
-                Access::AfXdp { .. } => continue,
-                Access::AfPacket { .. } => {
-                    ("kind", live.word(), "the kernel gives each lane a ring of its own")
-                }
-                Access::Tap => {
-                    ("kind", live.word(), "the kernel gives each lane a queue of its own")
-                }
-            },
-        };
+        let Some(Refusal { key, label, why, .. }) = device.facts().own_queues else { continue };
         let key = format!("device[{index}].{key}");
         let message = format!("lanes cannot share queues of device `{}`: {why}", device.name);
         let finding = Finding::mistake(KEY, message)
             .at(findings.place(KEY), "several lanes to each queue")
-            .at(findings.place(&key), value)
+            .at(findings.place(&key), label)
             .help(
                 "remove `queue_sharing`, or have devices of kind \"af_xdp\", \"pcap\" or \"sim\" without `replies`",
             );

@@ -148,6 +148,7 @@ impl fmt::Display for DeviceKind {
             DeviceKind::Sim(nic) => nic.fmt(f),
             DeviceKind::Live(live) => live.fmt(f),
             DeviceKind::Host => f.write_str("host: TCP by the kernel, for development"),
+            DeviceKind::Registered(own) => own.fmt(f),
         }
     }
 }

@@ -4,17 +4,20 @@ pub mod address;
 mod filter;
 pub mod live;
 pub mod pcap;
+pub mod registered;
 pub mod sim;
 pub mod traffic;
 
 use std::net::IpAddr;
 use std::path::Path;
 
+use rheostat_io::{DeviceFacts, DeviceRegistration};
 use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
 
 pub use address::{LinkAddress, MacAddress};
 pub use live::LiveConfig;
 pub use pcap::{Pace, PcapConfig};
+pub use registered::RegisteredDevice;
 pub use sim::{Driver, SimConfig};
 pub use traffic::TrafficConfig;
 
@@ -58,6 +61,8 @@ pub enum DeviceKind {
     Live(LiveConfig),
     /// The kernel's sockets at addresses of this machine: for services only.
     Host,
+    /// A device of a registered kind.
+    Registered(RegisteredDevice),
 }
 
 /// The words of `kind`, as the file and the command line use them.
@@ -67,9 +72,10 @@ pub(crate) enum KindName {
     Sim,
     Live(LiveKind),
     Host,
+    Registered(DeviceRegistration),
 }
 
-/// The kinds of devices there are.
+/// The kinds of devices that come along.
 pub(crate) const KINDS: [(&str, KindName); 6] = [
     ("pcap", KindName::Pcap),
     ("sim", KindName::Sim),
@@ -80,7 +86,19 @@ pub(crate) const KINDS: [(&str, KindName); 6] = [
 ];
 
 /// The kinds of devices that will come.
-pub(crate) const PLANNED_KINDS: [&str; 1] = ["dpdk"];
+const PLANNED_KINDS: [&str; 1] = ["dpdk"];
+
+/// The kinds that come along, and those that are registered, by name.
+pub(crate) fn kinds(registered: &[DeviceRegistration]) -> Vec<(&'static str, KindName)> {
+    let own = registered.iter().map(|kind| (kind.name, KindName::Registered(*kind)));
+    KINDS.into_iter().chain(own).collect()
+}
+
+/// The kinds that are neither there nor registered, and will come.
+pub(crate) fn planned_kinds(registered: &[DeviceRegistration]) -> Vec<&'static str> {
+    let is_registered = |name: &str| registered.iter().any(|kind| kind.name == name);
+    PLANNED_KINDS.into_iter().filter(|name| !is_registered(name)).collect()
+}
 
 /// The longest packet that every link carries whole (RFC 791, section 3.2).
 const LEAST_MTU: u64 = 68;
@@ -97,11 +115,12 @@ impl DeviceConfig {
     pub(crate) fn read(
         table: &mut Table<'_>,
         is_service: bool,
+        registered: &[DeviceRegistration],
         findings: &mut Findings,
     ) -> Option<DeviceConfig> {
         let name = table.require("name", "name = \"lan\"", findings, name);
-        let word = kind(&KINDS, &PLANNED_KINDS);
-        let word = table.require("kind", "kind = \"sim\"", findings, word);
+        let (kinds, planned) = (kinds(registered), planned_kinds(registered));
+        let word = table.require("kind", "kind = \"sim\"", findings, kind(&kinds, &planned));
         let orientation = match is_service && !table.has("side") && !table.has("inside") {
             true => {
                 table.ignore(&["side", "inside"]);
@@ -124,38 +143,21 @@ impl DeviceConfig {
         let mac = table.read("mac", findings, parsed::<MacAddress>(example));
         let mtu = table.read("mtu", findings, integer(LEAST_MTU..=65_535));
         let kind = match word {
-            Some(KindName::Pcap) => {
-                let captures = PcapConfig::read(table, findings);
-                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
-                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
-                DeviceKind::Pcap(captures)
-            }
-            Some(KindName::Sim) => {
-                let nic = SimConfig::read(table, findings);
-                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
-                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
-                DeviceKind::Sim(nic)
-            }
+            Some(KindName::Pcap) => Some(DeviceKind::Pcap(PcapConfig::read(table, findings))),
+            Some(KindName::Sim) => Some(DeviceKind::Sim(SimConfig::read(table, findings))),
             Some(KindName::Live(kind)) => {
-                let live = LiveConfig::read(kind, table, findings);
-                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
-                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
-                DeviceKind::Live(live)
+                Some(DeviceKind::Live(LiveConfig::read(kind, table, findings)))
             }
             Some(KindName::Host) => {
-                table.refuse(&SimConfig::KEYS, "kind = \"sim\"", findings);
-                table.refuse(&PcapConfig::KEYS, "kind = \"pcap\"", findings);
-                table.refuse(&LiveConfig::KEYS, "kind = \"af_xdp\"", findings);
                 table.refuse(&["mac", "mtu"], "kind = \"af_packet\"", findings);
-                DeviceKind::Host
+                Some(DeviceKind::Host)
             }
-            None => {
-                table.ignore(&PcapConfig::KEYS);
-                table.ignore(&SimConfig::KEYS);
-                table.ignore(&LiveConfig::KEYS);
-                return None;
-            }
+            Some(KindName::Registered(kind)) => (kind.read)(table, findings)
+                .map(|own| DeviceKind::Registered(RegisteredDevice(own))),
+            None => None,
         };
+        refuse_keys_of_others(word, registered, table, findings);
+        let kind = kind?;
         Some(DeviceConfig {
             name: name?,
             kind,
@@ -176,7 +178,7 @@ impl DeviceConfig {
     pub fn input(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.input.as_deref(),
-            DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => None,
+            _ => None,
         }
     }
 
@@ -184,7 +186,46 @@ impl DeviceConfig {
     pub fn output(&self) -> Option<&Path> {
         match &self.kind {
             DeviceKind::Pcap(pcap) => pcap.output.as_deref(),
-            DeviceKind::Sim(_) | DeviceKind::Live(_) | DeviceKind::Host => None,
+            _ => None,
+        }
+    }
+
+    /// What a run has to know of the device, whatever its kind.
+    pub fn facts(&self) -> DeviceFacts {
+        match &self.kind {
+            DeviceKind::Pcap(pcap) => pcap.facts(),
+            DeviceKind::Sim(sim) => sim.facts(),
+            DeviceKind::Live(live) => live.facts(),
+            DeviceKind::Host => DeviceFacts::PLAYED,
+            DeviceKind::Registered(own) => own.0.facts(),
+        }
+    }
+}
+
+/// Refuses the keys of other kinds; where the kind is not known, whose keys they are is not known either.
+fn refuse_keys_of_others(
+    word: Option<KindName>,
+    registered: &[DeviceRegistration],
+    table: &mut Table<'_>,
+    findings: &mut Findings,
+) {
+    let is_live = matches!(word, Some(KindName::Live(_)));
+    let groups = [
+        (&SimConfig::KEYS[..], "sim", word == Some(KindName::Sim)),
+        (&PcapConfig::KEYS, "pcap", word == Some(KindName::Pcap)),
+        (&LiveConfig::KEYS, "af_xdp", is_live),
+    ];
+    let own = registered
+        .iter()
+        .map(|kind| (kind.keys, kind.name, word == Some(KindName::Registered(*kind))));
+    let all: Vec<_> = groups.into_iter().chain(own).collect();
+    let is_own =
+        |key: &&'static str| all.iter().any(|(keys, _, is_own)| *is_own && keys.contains(key));
+    for (keys, name, _) in all.iter().filter(|(.., is_own)| !is_own) {
+        let foreign: Vec<_> = keys.iter().copied().filter(|key| !is_own(key)).collect();
+        match word {
+            Some(_) => table.refuse(&foreign, &format!("kind = \"{name}\""), findings),
+            None => table.ignore(&foreign),
         }
     }
 }

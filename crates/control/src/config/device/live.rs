@@ -6,12 +6,18 @@ use std::ops::RangeInclusive;
 use rheostat_io::backend::af_xdp::CopyMode;
 use rheostat_io::backend::bpf::{AttachMode, FenceMode};
 use rheostat_io::filter::Filter;
+use rheostat_io::{DeviceFacts, Refusal};
 
 use super::filter;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::number::count;
 use rheostat_settings::reader::convert::{boolean, choice, text};
 use rheostat_settings::reader::{Table, Value};
+
+/// Bytes of a slot of a packet socket's ring.
+const PACKET_SLOT: u64 = 2_048;
+/// Bytes per descriptor and lane of an AF_XDP socket: fill, receive, transmit and completion ring.
+const XDP_DESCRIPTOR: u64 = 48;
 
 /// An interface of this machine, and how packets come from it and go to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +139,52 @@ impl LiveConfig {
     /// The kind as the file and the command line write it.
     pub fn word(&self) -> &'static str {
         self.kind().word()
+    }
+
+    pub(super) fn facts(&self) -> DeviceFacts {
+        let alike =
+            DeviceFacts { interface: self.interface.clone(), is_live: true, ..DeviceFacts::PLAYED };
+        let ring = u64::from(self.ring);
+        match self.access {
+            Access::AfXdp { .. } => DeviceFacts {
+                maps_pool: true,
+                needs_whole_segments: true,
+                ring_bytes: ring * XDP_DESCRIPTOR,
+                ..alike
+            },
+            Access::AfPacket { exclusive } => DeviceFacts {
+                ring_bytes: ring * PACKET_SLOT,
+                own_queues: Some(Refusal {
+                    key: "kind",
+                    label: self.word(),
+                    why: "the kernel gives each lane a ring of its own",
+                    help: "",
+                }),
+                not_beside_kernel: (!exclusive).then_some(Refusal {
+                    key: "exclusive",
+                    label: "",
+                    why: "the kernel would see the service's segments, and reset its connections",
+                    help: "remove `exclusive = false`",
+                }),
+                ..alike
+            },
+            Access::Tap => DeviceFacts {
+                makes_interface: true,
+                own_queues: Some(Refusal {
+                    key: "kind",
+                    label: self.word(),
+                    why: "the kernel gives each lane a queue of its own",
+                    help: "",
+                }),
+                not_beside_kernel: Some(Refusal {
+                    key: "kind",
+                    label: "",
+                    why: "the kernel is at the other end of a tap interface, not at this one",
+                    help: "write kind = \"af_xdp\" or \"af_packet\", or remove `beside_kernel`",
+                }),
+                ..alike
+            },
+        }
     }
 
     pub(super) fn read(

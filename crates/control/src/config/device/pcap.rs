@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use rheostat_io::DeviceFacts;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::number::number;
 use rheostat_settings::reader::convert::{choice, path};
 use rheostat_settings::reader::{Table, Value};
+
+use super::SimConfig;
 
 /// A device made of two capture files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +46,15 @@ impl fmt::Display for Pace {
 impl PcapConfig {
     /// The keys that only this kind has.
     pub(super) const KEYS: [&str; 3] = ["input", "output", "pace"];
+
+    pub(super) fn facts(&self) -> DeviceFacts {
+        DeviceFacts {
+            reads_capture: true,
+            comes_as_taken: self.pace == Pace::Max,
+            ring_bytes: 1_024 * SimConfig::DESCRIPTOR,
+            ..DeviceFacts::PLAYED
+        }
+    }
 
     pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> PcapConfig {
         PcapConfig {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use rheostat_io::{DeviceFacts, Refusal};
 use rheostat_traffic::MixConfig;
 
 use super::traffic::TrafficConfig;
@@ -66,6 +67,9 @@ impl SimConfig {
     /// The keys that only this kind has.
     pub(super) const KEYS: [&str; 5] = ["rate", "link", "driver", "queue", "traffic"];
 
+    /// Bytes of a descriptor of the simulated NIC.
+    pub(super) const DESCRIPTOR: u64 = 64;
+
     /// Rates that can be set: up to what 400 Gb/s carry in the smallest frames.
     pub(crate) const RATES: RangeInclusive<u64> = 1..=600_000_000;
 
@@ -86,6 +90,20 @@ impl SimConfig {
             packets: traffic.packets,
             duration: None,
         })
+    }
+
+    pub(super) fn facts(&self) -> DeviceFacts {
+        let own_queues = Refusal {
+            key: "replies",
+            label: "",
+            why: "each reply comes to a queue of one lane",
+            help: "",
+        };
+        DeviceFacts {
+            own_queues: self.replies.is_some().then_some(own_queues),
+            ring_bytes: u64::from(self.queue) * SimConfig::DESCRIPTOR,
+            ..DeviceFacts::PLAYED
+        }
     }
 
     pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> SimConfig {
