@@ -20,8 +20,8 @@ use crate::laboratory;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "All other benchmarks, such as `rheo bench balance`, are commands of rheo-lab, which is run if it stands
-beside this program or in PATH: `rheo-lab bench --help`."
+    after_help = "All other benchmarks, such as `rheo bench balance`, are commands of rheo-lab,
+which stands beside this program or in PATH: `rheo-lab bench --help` lists them."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

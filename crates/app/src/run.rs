@@ -79,7 +79,7 @@ const LINK_LOST: u8 = 3;
   rheo run configs/firewall.toml --input in.pcap --output out.pcap
   rheo run configs/firewall-two-ports.toml --device lan=pcap:lan.pcap \\
     --device wan=pcap:wan.pcap
-  tcpdump -w - -i eth0 | rheo run configs/monitor.toml --input - --output - | \
+  tcpdump -w - -i eth0 | rheo run configs/monitor.toml --input - --output - | \\
     tshark -r -
   rheo run configs/demo.toml --polling metronome
   rheo run configs/demo.toml --control /run/rheo/demo.sock
