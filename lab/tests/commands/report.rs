@@ -50,7 +50,7 @@ fn a_page_is_written_about_all_that_lies_in_results() {
 /// Every file of the committed results is on the page.
 #[test]
 fn the_page_of_the_committed_results_has_every_file() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir().unwrap();
     let results = root.join("results").canonicalize().unwrap();
     let output = rheo(folder.path(), &[results.to_str().unwrap()]);
