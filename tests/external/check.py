@@ -151,6 +151,79 @@ def between_hosts():
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
+def ask(address, port, question, replies):
+    with socket.create_connection((address, port), timeout=30) as end:
+        end.sendall(question)
+        reader = end.makefile("rb")
+        return [reader.readline() for _ in range(replies)]
+
+
+def serve(started, *arguments):
+    """The program while it serves, and where it listens."""
+    own = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started.append(own)
+    line = own.stdout.readline()
+    assert line.startswith("listening "), (line, own.stderr.read() if own.poll() is not None else "")
+    return own, line.split()[1].rpartition(":")
+
+
+def end(own):
+    own.send_signal(signal.SIGINT)
+    out, errors = own.communicate(timeout=60)
+    assert own.returncode == 0, (own.returncode, errors)
+    return json.loads(out.splitlines()[-1])
+
+
+QUESTION, REPLIES = b"a\nb\na\nc\na\n", [b"1\n", b"1\n", b"2\n", b"no counter is left\n", b"3\n"]
+
+
+def a_service():
+    """Over the kernel's sockets, without privileges, and as root from a configuration over a link."""
+    started = []
+    name = f"ext-clients-{os.getpid()}"
+    try:
+        own, (_, _, port) = serve(started, "serve", "counter", "--counters", 2, "--device", "lan=host:127.0.0.1", "--port", 0, "--json")
+        assert ask("127.0.0.1", int(port), QUESTION, 5) == REPLIES
+        summary = end(own)
+        assert summary["requests"] == 5 and summary["tcp_by"] == "kernel" and summary["violations"] == [], summary
+        found = run("check", here / "counter.toml", "--offline").stdout
+        assert "counter, counters 2, port 7000" in found, found
+        if os.geteuid() != 0:
+            print("service: over the kernel's sockets; not over a link (needs root)")
+            return
+        ip("netns", "add", name)
+        ip("link", "add", "ext0", "type", "veth", "peer", "name", "eth0", "netns", name)
+        ip("link", "set", "ext0", "up")
+        ip("-n", name, "link", "set", "eth0", "up")
+        ip("-n", name, "address", "add", "10.78.0.2/24", "dev", "eth0")
+        subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "eth0", "tx", "off"], capture_output=True)
+        control = folder / "counter.sock"
+        own, _ = serve(started, "run", here / "counter.toml", "--control", control, "--json")
+        client = "import socket; end = socket.create_connection(('10.78.0.1', 7000), timeout=30); "
+        client += f"end.sendall({QUESTION!r}); reader = end.makefile('rb'); print([reader.readline() for _ in range(5)], flush=True); input()"
+        asking = subprocess.Popen(
+            ["ip", "netns", "exec", name, sys.executable, "-c", client], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        started.append(asking)
+        answer = asking.stdout.readline().strip()
+        assert answer == str(REPLIES), answer
+        listed = json.loads(run("connections", "--control", control, "--state", "established", "--json").stdout)
+        assert len(listed) == 1 and "7000" in json.dumps(listed[0]), listed
+        state = json.loads(run("status", "--control", control, "--json").stdout)
+        assert state["service"]["requests"] == 5, state
+        asking.communicate("\n", timeout=30)
+        summary = end(own)
+        assert summary["requests"] == 5 and summary["violations"] == [], summary
+        print("service: 5 requests over the kernel's sockets, and 5 over a link")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
 on_a_capture()
 mistakes()
 between_hosts()
+a_service()
