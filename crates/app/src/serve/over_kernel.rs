@@ -50,8 +50,7 @@ pub(super) fn serve(
     serve.application.check()?;
     let cores = assemble::choose_cores(config)?;
     let lanes = assemble::lanes(config, &cores);
-    let MadeApplication { program, report: part } =
-        serve.application.make(&Making { cores: cores.clone() })?;
+    let MadeApplication { program, report: part } = serve.application.make(&Making { cores })?;
     raise_descriptor_limit();
     let application = serve.application.name();
     let wrong = |source| Error::Host { application, source };

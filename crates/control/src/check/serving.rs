@@ -204,7 +204,7 @@ fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
     if facts.is_handler && matches!(name.name(), SchedulerName::Dispatcher(_)) {
         let message =
             format!("a {application} has no requests that members of `{name}` could handle");
-        let finding = Finding::mistake("serve.scheduler", message).at(place.clone(), "");
+        let finding = Finding::mistake("serve.scheduler", message).at(place, "");
         findings.push(finding.help("write \"inline-dfcfs\""));
         return;
     }

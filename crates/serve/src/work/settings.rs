@@ -103,7 +103,7 @@ pub fn calibrated(
     let counts = targets.into_iter().map(|target| calibrate(&mut computation, &clock, target));
     let pairs: Vec<_> = counts.map(|found| (found.target_ns, found.operations)).collect();
     let cores = making.cores.clone();
-    let work = Work::new(config, Operations::new(pairs.into_iter()), buffer as usize, cores);
+    let work = Work::new(config, Operations::new(pairs), buffer as usize, cores);
     Ok(Program::requests(work).into())
 }
 
