@@ -2,10 +2,15 @@
 //! or threads, so that the same packets always have the same outcome. For tests of network functions and
 //! for small experiments; `rheo run` is for traffic.
 
+mod packets;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
-use rheostat_io::{Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic};
+use rheostat_io::{
+    CaptureSource, Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic,
+};
 use rheostat_ip::Network;
 use rheostat_nf::{AnyChain, Chain, Seeds};
 use rheostat_packet::mbuf::PoolError;
@@ -13,12 +18,16 @@ use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
-    LaneSample, Metrics, Routes, RuntimeConfig, StartError, TimeSource, Unusual, Violation,
+    Lane, LaneSample, Metrics, Routes, RuntimeConfig, StartError, TimeSource, Unusual, Violation,
 };
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering, SteeringError};
 use rheostat_traffic::Source;
 use thiserror::Error;
+
+pub use packets::{PacketOutcome, TestPacket};
+
+use packets::Feeder;
 
 /// Shards of a harness, and entries of its indirection table.
 const SHARDS: usize = 128;
@@ -49,6 +58,8 @@ pub struct Harness<C: Chain> {
     pub network: Option<Arc<Network>>,
     /// Packets to treat as unusual ones, which do not take the fast path. The outcome does not depend on it.
     pub unusual: Unusual,
+    /// The seed of what shards choose at random, such as the ports of a NAT.
+    pub seed: u64,
 }
 
 /// What a harness came to.
@@ -58,6 +69,8 @@ pub struct HarnessReport {
     pub counters: LaneSample,
     /// What left, in order.
     pub sent: Vec<Collected>,
+    /// The outcome of each packet of [`Harness::packets`], in order; empty for other sources.
+    pub outcomes: Vec<PacketOutcome>,
     /// What the functions have counted.
     pub metrics: Metrics,
     /// Invariants that did not hold; empty unless rheostat itself is wrong.
@@ -66,8 +79,24 @@ pub struct HarnessReport {
 
 /// Why there was no harness.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "each variant is the error it wraps")]
+#[expect(missing_docs, reason = "most variants are the error they wrap")]
 pub enum HarnessError {
+    /// A packet cannot be made of its words.
+    #[error("packet {number}: {problem}")]
+    Packet {
+        /// Its number, counted from 1.
+        number: usize,
+        /// The mistake.
+        problem: String,
+    },
+    /// Some records of a capture cannot be read.
+    #[error("{problem}")]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// The first few problems, each with its place.
+        problem: String,
+    },
     #[error(transparent)]
     Pool(#[from] PoolError),
     #[error(transparent)]
@@ -89,8 +118,93 @@ impl<C: Chain> Harness<C> {
             .filter_map(|prefix| prefix.parse().ok())
             .collect();
         let unusual = Unusual::default();
-        let (lanes, claimants, offloading, flows, network) = (2, 1, 0, 65_536, None);
-        Harness { chain, layout, lanes, claimants, offloading, flows, inside, network, unusual }
+        let (lanes, claimants, offloading, flows, network, seed) = (2, 1, 0, 65_536, None, 1);
+        Harness {
+            chain,
+            layout,
+            lanes,
+            claimants,
+            offloading,
+            flows,
+            inside,
+            network,
+            unusual,
+            seed,
+        }
+    }
+
+    /// Sends packets one after another, each when nothing of those before is under way, and reports the outcome of each.
+    /// A packet is an Ethernet frame, or text in the words of a case (`docs/cases.md`), over IPv4 or IPv6; `at TIME` in front
+    /// states when it arrives, otherwise a microsecond after the one before.
+    ///
+    /// ```
+    /// use rheostat::{Firewall, FirewallConfig, Harness, Stage, StateLayout};
+    ///
+    /// let mut layout = StateLayout::new();
+    /// let firewall = Stage::new(Firewall::new(FirewallConfig::default()), &mut layout)?;
+    /// let report = Harness { lanes: 4, ..Harness::new(firewall, layout) }.packets([
+    ///     "10.0.0.1:1000 > 198.51.100.1:53 udp len 30",
+    ///     "at 1s 198.51.100.1:53 > 10.0.0.1:1000 udp len 60",
+    ///     "198.51.100.9:53 > 10.0.0.1:1000 udp len 60",
+    ///     "[fd00::1]:1000 > [2001:db8::1]:443 tcp S seq 7",
+    /// ])?;
+    /// let outcomes: Vec<String> = report.outcomes.iter().map(ToString::to_string).collect();
+    /// assert_eq!(outcomes, [
+    ///     "sent 10.0.0.1:1000 > 198.51.100.1:53 udp len 30",
+    ///     "sent 198.51.100.1:53 > 10.0.0.1:1000 udp len 60",
+    ///     "drop denied",
+    ///     "sent [fd00::1]:1000 > [2001:db8::1]:443 tcp S seq 7",
+    /// ]);
+    /// assert_eq!(report.sent.len(), 3);
+    /// assert!(report.violations.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HarnessError::Packet`] with the first packet that cannot be made; others as of [`Harness::run`].
+    pub fn packets<P: Into<TestPacket>>(
+        self,
+        packets: impl IntoIterator<Item = P>,
+    ) -> Result<HarnessReport, HarnessError> {
+        let collector = Collector::new();
+        let packets = packets.into_iter().map(Into::into);
+        let mut feeder = Feeder::new(packets, collector.clone())?;
+        let source = Box::new(feeder.source());
+        let mut advance = |lanes: &[Lane]| feeder.advance(lanes);
+        let run = self.into_run();
+        let mut report = run.carry_out(collector, source, &mut advance, &mut |_| ())?;
+        let before = feeder.outcomes.iter().flat_map(|outcome| outcome.sent.clone());
+        report.sent = before.chain(report.sent).collect();
+        report.outcomes = feeder.outcomes;
+        Ok(report)
+    }
+
+    /// Runs all packets of a capture (pcap or pcapng) through the chain.
+    ///
+    /// # Errors
+    /// [`HarnessError::Open`] when the file is no capture, [`HarnessError::Capture`] when records in it cannot be read;
+    /// others as of [`Harness::run`].
+    pub fn capture(self, path: impl AsRef<Path>) -> Result<HarnessReport, HarnessError> {
+        let path = path.as_ref();
+        let source = CaptureSource::open(path)?;
+        let status = source.status();
+        let report = self.source(source)?;
+        match status.malformed() {
+            0 => Ok(report),
+            _ => {
+                let problem = status.warnings().join("; ");
+                Err(HarnessError::Capture { path: path.to_owned(), problem })
+            }
+        }
+    }
+
+    /// Runs all packets of a source through the chain, such as [`Attack`](crate::Attack) or [`Mix`](crate::Mix):
+    /// [`Harness::run`] for a test that looks at no shard. [`Limited`](crate::Limited) ends one that has no end.
+    ///
+    /// # Errors
+    /// As [`Harness::run`].
+    pub fn source(self, source: impl Source + 'static) -> Result<HarnessReport, HarnessError> {
+        self.run(source, |_, _| {})
     }
 
     /// Runs every packet of `source` through the chain. At the end, `look` sees what the functions keep
@@ -129,11 +243,16 @@ impl<C: Chain> Harness<C> {
         source: impl Source + 'static,
         mut look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<HarnessReport, HarnessError> {
+        let run = self.into_run();
+        let mut look = |shard: &Shard| look(shard.id, shard.local());
+        run.carry_out(collector, Box::new(source), &mut |_| false, &mut look)
+    }
+
+    fn into_run(self) -> Run {
         let Harness { chain, layout, lanes, claimants, offloading, .. } = self;
-        let Harness { flows, inside, network, unusual, .. } = self;
+        let Harness { flows, inside, network, unusual, seed, .. } = self;
         let chain = AnyChain::new(chain, layout);
-        let run = Run { chain, lanes, claimants, offloading, flows, inside, network, unusual };
-        run.carry_out(collector, Box::new(source), &mut |shard| look(shard.id, shard.local()))
+        Run { chain, lanes, claimants, offloading, flows, inside, network, unusual, seed }
     }
 }
 
@@ -147,13 +266,16 @@ struct Run {
     inside: PrefixList,
     network: Option<Arc<Network>>,
     unusual: Unusual,
+    seed: u64,
 }
 
 impl Run {
+    /// `advance` is called whenever nothing is under way; if it returns `true`, the source has more.
     fn carry_out(
         self,
         collector: Collector,
         source: Box<dyn Source>,
+        advance: &mut dyn FnMut(&[Lane]) -> bool,
         look: &mut dyn FnMut(&Shard),
     ) -> Result<HarnessReport, HarnessError> {
         let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
@@ -171,7 +293,7 @@ impl Run {
         let hasher = FlowHasher::fixed();
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
-        let seeds = Seeds { shards: 1 };
+        let seeds = Seeds { shards: self.seed };
         let shards = self.chain.make_shards(&steering, table, hasher, fragments, seeds)?;
         let config = RuntimeConfig {
             workers: vec![None],
@@ -207,7 +329,7 @@ impl Run {
                 first = if self.claimants > 1 { (first + 1) % self.lanes } else { 0 };
                 // Flows may be on their way between lanes, and packets wait for them.
                 let is_quiet = lanes.iter().all(|lane| lane.handoff_waiting() == 0);
-                if delivered + polled == 0 && is_quiet {
+                if delivered + polled == 0 && is_quiet && !advance(&lanes) {
                     break;
                 }
             }
@@ -228,6 +350,7 @@ impl Run {
         let remains = Remains { buffers, buffers_home, ..found };
         let violations = remains.check();
         let counters = LaneSample::sum(&remains.lanes);
-        Ok(HarnessReport { counters, sent: collector.drain(), metrics, violations })
+        let (sent, outcomes) = (collector.drain(), Vec::new());
+        Ok(HarnessReport { counters, sent, outcomes, metrics, violations })
     }
 }

@@ -54,6 +54,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cases;
 pub mod harness;
 pub mod service;
 pub mod settings;
@@ -85,8 +86,8 @@ pub use rheostat_nf::registry::{
     BuildCx, BuildError, FlowPlace, FromSettings, FunctionFacts, Registration,
 };
 pub use rheostat_nf::{
-    Abort, Admission, Ahead, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet, Passthrough,
-    ShardInfo, Shared, Stage, Steady, Verdict,
+    Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet,
+    Passthrough, ShardInfo, Shared, Stage, Steady, Verdict,
 };
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_run::{Metrics, Unusual};
@@ -95,5 +96,5 @@ pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};
 pub use rheostat_steer::{Fields, PacketSet, Protocols, Side, Whose};
-pub use rheostat_traffic::{Mix, MixConfig, Source};
+pub use rheostat_traffic::{Attack, AttackConfig, Limited, Mix, MixConfig, Source};
 pub use serde;

@@ -1,6 +1,7 @@
 //! The whole system: chains in runs, held against captures, cases and each other.
 
 mod aiming;
+mod authors;
 mod balancing;
 mod blocking;
 mod bridging;

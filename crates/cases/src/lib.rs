@@ -22,9 +22,12 @@ mod way;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rheostat_base::Time;
+
 pub use error::CaseError;
 pub use subject::{MakeChain, Subject};
 
+use packet::PacketSpec;
 use script::{Expected, Script};
 
 /// A case that was read.
@@ -91,6 +94,26 @@ impl Case {
             _ => None,
         })
     }
+}
+
+/// The Ethernet frame that the words of a case describe, such as `10.0.0.1:1000 > 198.51.100.1:80 tcp S seq 1`, and the
+/// time of an `at TIME` in front of it.
+///
+/// # Errors
+/// The mistake, for people, when the words describe none.
+pub fn frame(words: &str) -> Result<(Option<Time>, Vec<u8>), String> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words[..] {
+        ["at", time, ref packet @ ..] => {
+            Ok((Some(script::parse_time(time)?), PacketSpec::parse(packet)?.build()?))
+        }
+        ref packet => Ok((None, PacketSpec::parse(packet)?.build()?)),
+    }
+}
+
+/// A frame in the words of a case. Payloads are in it by their length alone.
+pub fn words(frame: &[u8]) -> String {
+    packet::tell(frame)
 }
 
 /// The files of cases that a path names: the file itself, or all `*.case` of a folder, in order.

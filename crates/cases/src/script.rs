@@ -274,7 +274,7 @@ impl Script {
 }
 
 /// A time such as `90s`, or a sum such as `2h+4min`.
-fn parse_time(text: &str) -> Result<Time, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Time, String> {
     let wrong = || format!("`{text}` is no time");
     let parts: Result<Vec<Duration>, String> =
         text.split('+').map(|part| unit::parse_duration(part).map_err(|_| wrong())).collect();
