@@ -6,6 +6,7 @@
 
 pub mod classes;
 pub mod dscp;
+mod in_shards;
 pub mod marker;
 pub mod meter;
 pub mod quantity;
@@ -13,13 +14,15 @@ mod registration;
 pub mod settings;
 mod shared;
 mod steady;
+mod subscriber;
 
 pub use classes::{ClassError, ClassId, Classes};
 pub use dscp::{Dscp, DscpError};
+pub use in_shards::PolicerInShards;
 pub use marker::{Action, Actions, ColourMap};
 pub use meter::{Bucket, Colour, Meter, MeterError};
 pub use quantity::{Burst, QuantityError, Rate};
-pub use registration::{POLICER, SharedPolicerConfig};
+pub use registration::{POLICER, PolicerInChain};
 pub use shared::SharedPolicer;
 
 use std::time::Duration;

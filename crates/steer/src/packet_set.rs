@@ -245,6 +245,15 @@ impl PacketSet {
         }
     }
 
+    /// Whether packets can be placed by the set: functions have some field in common, or none needs one.
+    pub const fn can_place(&self) -> bool {
+        match self.basis {
+            Basis::Nothing | Basis::Tuples => true,
+            Basis::Discord => false,
+            Basis::Network | Basis::Link => !self.is_empty(),
+        }
+    }
+
     /// Whether there are no fields.
     pub const fn is_empty(&self) -> bool {
         self.fields[0] | self.fields[1] == 0

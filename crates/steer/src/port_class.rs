@@ -156,9 +156,9 @@ fn key_of_ports(family: Family, (first, second): (u16, u16), protocol: u8) -> Fl
     }
 }
 
-/// The shard of a key as it stands.
+/// The shard of a key as it stands; its first address, if it is translated, is an external one.
 fn unfixed(steering: &Steering, key: &FlowKey) -> ShardId {
-    steering.shard_of_hash(steering.hash(key, steering.kind_of(key)))
+    steering.shard_of_hash(steering.hash_external(key, steering.kind_of(key)))
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct Steering {
     orientations: Vec<Orientation>,
     /// What placing takes from keys without ports, and from keys with.
     place: [KeyMask; 2],
+    /// The same of keys with an external address, where that is something else.
+    place_external: Option<[KeyMask; 2]>,
     naming: Naming,
     /// Which packets belong to flows; nothing, where all do whose tuple names one.
     selection: Option<Selection>,
@@ -101,6 +103,7 @@ impl Steering {
             shards,
             orientations,
             place: masks(&PacketSet::five_tuple(), None),
+            place_external: None,
             naming: Naming::default(),
             selection: None,
             names_by_tuples: true,
@@ -142,6 +145,12 @@ impl Steering {
     pub fn with_translation(mut self, translation: Translation) -> Steering {
         let outer = KeyParts { second: [32, 128], ..KeyParts::default() };
         self.place[0] = KeyMask::new(&outer);
+        if let Some(place) = translation.place {
+            let [_, ported] = masks(&place, None);
+            self.place_external = Some([self.place[0], ported]);
+            // A device does not know which addresses are external.
+            self.recompute = true;
+        }
         self.external = translation.external.clone();
         self.recompute |= translation.has_fixed();
         self.translation = Some(translation);
@@ -320,7 +329,21 @@ impl Steering {
     /// which could be seen.
     #[inline]
     pub fn hash(&self, key: &FlowKey, kind: HashKind) -> u32 {
-        let mask = &self.place[usize::from(kind == HashKind::Ports)];
+        match &self.place_external {
+            Some(place) if self.external.contains(key.first()) => self.hash_by(place, key, kind),
+            _ => self.hash_by(&self.place, key, kind),
+        }
+    }
+
+    /// As [`Steering::hash`], of a key whose first address is external.
+    #[inline]
+    pub(crate) fn hash_external(&self, key: &FlowKey, kind: HashKind) -> u32 {
+        self.hash_by(self.place_external.as_ref().unwrap_or(&self.place), key, kind)
+    }
+
+    #[inline]
+    fn hash_by(&self, place: &[KeyMask; 2], key: &FlowKey, kind: HashKind) -> u32 {
+        let mask = &place[usize::from(kind == HashKind::Ports)];
         self.toeplitz.hash_key(&key.masked(mask), kind)
     }
 

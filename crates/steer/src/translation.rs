@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_packet::{Family, FlowKey};
 
+use crate::packet_set::PacketSet;
 use crate::prefix::PrefixList;
 
 /// Translated addresses, as far as steering must know them.
@@ -20,6 +21,9 @@ pub struct Translation {
     /// The addresses that inner ones are translated to. In keys, they come after inner addresses and
     /// before all others.
     pub external: PrefixList,
+    /// The fields that packets with an external address are placed by, where those of the chain are fewer than those of the
+    /// translating function: it chooses external ports under which they reach the shard of the packets from inside.
+    pub place: Option<PacketSet>,
     /// Inner endpoints that always have the same external one: protocol, address and port to address
     /// and port. Only the configuration fills it, so the hash needs no secret.
     fixed: HashMap<(u8, Ipv4Addr, u16), (Ipv4Addr, u16), BuildHasherDefault<DefaultHasher>>,

@@ -20,6 +20,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
         config.chain.iter().map(|function| (function.name(), function.facts())).collect();
     let found = [
         second_keys(&functions),
+        nothing_in_common(&functions),
         without_second_key(&functions),
         bridged(&functions),
         behind_translation(&functions),
@@ -42,6 +43,26 @@ fn second_keys(functions: &[Named]) -> Mistake {
     );
     let rest = written(functions.iter().map(|(name, _)| *name).filter(|name| name != second));
     Some((message, format!("write {rest}, and run `{second}` in another instance")))
+}
+
+/// Two functions whose packets cannot be placed so that both have all packets of what they know in one shard.
+fn nothing_in_common(functions: &[Named]) -> Mistake {
+    let mut pairs = functions
+        .iter()
+        .enumerate()
+        .flat_map(|(at, first)| functions[at + 1..].iter().map(move |second| (first, second)));
+    let ((first, one), (second, other)) = pairs.find(|((_, first), (_, second))| {
+        // That both translate is the reason where they do.
+        let translate = first.second_key && second.second_key;
+        !translate && !first.steering().common(&second.steering()).can_place()
+    })?;
+    let message = format!(
+        "packets cannot be placed for `{first}` and `{second}` at once: by {}, and by {}",
+        one.steering(),
+        other.steering()
+    );
+    let help = "remove one of them, or have one whose state is in objects that all lanes share";
+    Some((message, help.to_owned()))
 }
 
 /// A function that translates without giving flows a second key: packets from outside arrive under a key that no flow has.

@@ -10,6 +10,8 @@ use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration, is_same,
 };
 
+use rheostat_steer::PacketSet;
+
 use super::settings::{describe, read};
 use super::{Lb, LbConfig, Mode};
 
@@ -27,8 +29,10 @@ pub const LB: Registration = Registration {
 
 impl FunctionSettings for LbConfig {
     fn facts(&self) -> FunctionFacts {
+        let translates = self.services.iter().any(|service| service.mode == Mode::Nat);
         FunctionFacts {
-            second_key: self.services.iter().any(|service| service.mode == Mode::Nat),
+            steering: translates.then(PacketSet::outer_endpoint),
+            second_key: translates,
             served: self.services.iter().map(|service| service.vip).collect(),
             ..FunctionFacts::default()
         }

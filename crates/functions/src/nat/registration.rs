@@ -10,8 +10,10 @@ use rheostat_nf::registry::{
 };
 use rheostat_nf::{link, shared_link};
 
+use rheostat_steer::PacketSet;
+
 use super::settings::{EXAMPLE, NatFunction, describe, read};
-use super::{MappingLog, Nat, PortUsage, SharedNat};
+use super::{Mapping, MappingLog, Nat, PortUsage, SharedNat};
 
 /// The NAT.
 pub const NAT: Registration = Registration {
@@ -31,6 +33,10 @@ impl FunctionSettings for NatFunction {
                 Some(_) => FlowPlace::Objects,
                 None => FlowPlace::Shards,
             },
+            steering: Some(match self.nat.mapping {
+                Mapping::EndpointIndependent => PacketSet::inner_endpoint(),
+                Mapping::AddressAndPortDependent => PacketSet::five_tuple(),
+            }),
             second_key: self.sharing.is_none(),
             translated: Some(self.nat.inside.clone()),
             ports: Some(self.nat.ports.clone()),

@@ -77,6 +77,11 @@ impl Bucket {
         [self.tokens[0], self.tokens[1], self.counted.as_nanos()]
     }
 
+    /// The time for which its tokens were counted last.
+    pub(super) fn counted(&self) -> Time {
+        self.counted
+    }
+
     /// A bucket that was kept as words.
     pub(super) fn of_words([first, second, counted]: [u64; 3]) -> Bucket {
         Bucket { tokens: [first, second], counted: Time::from_nanos(counted) }

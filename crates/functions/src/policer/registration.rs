@@ -7,12 +7,12 @@ use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
     is_same,
 };
-use rheostat_nf::{link, shared_link};
+use rheostat_nf::{NetworkFunction, link, shared_link};
 use rheostat_settings::quantity::Count;
 use rheostat_steer::Whose;
 
 use super::settings::{EXAMPLE, describe, read};
-use super::{Policer, PolicerConfig, SharedPolicer};
+use super::{Policer, PolicerConfig, PolicerInShards, SharedPolicer};
 
 /// The policer.
 pub const POLICER: Registration = Registration {
@@ -30,10 +30,15 @@ impl FunctionSettings for PolicerConfig {
         facts(self, FlowPlace::Shards)
     }
 
-    /// A flow of the policer is many flows of a function that knows single ones.
+    /// A flow of the policer is many flows of a function that knows single ones, so that it keeps its buckets elsewhere: in the
+    /// shard that packets are placed in by the metered address, or shared by all lanes, if others cannot be placed so.
     fn among(&self, others: &[&FunctionFacts]) -> Option<Arc<dyn FunctionSettings>> {
-        let is_shared = others.iter().any(|facts| facts.knows_flows());
-        is_shared.then(|| Arc::new(SharedPolicerConfig(self.clone())) as Arc<dyn FunctionSettings>)
+        if !others.iter().any(|facts| facts.knows_flows()) {
+            return None;
+        }
+        let own = Policer::new(self.clone()).packet_set();
+        let common = others.iter().fold(own, |common, facts| common.common(&facts.steering()));
+        Some(Arc::new(PolicerInChain { policer: self.clone(), is_shared: !common.can_place() }))
     }
 
     fn build(&self, _cx: &BuildCx<'_>) -> Result<Built, BuildError> {
@@ -49,24 +54,33 @@ impl FunctionSettings for PolicerConfig {
     }
 }
 
-/// The settings of a policer whose buckets are in objects that all lanes share.
+/// The settings of a policer in a chain with functions that know single flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedPolicerConfig(pub PolicerConfig);
+pub struct PolicerInChain {
+    /// Those of the policer.
+    pub policer: PolicerConfig,
+    /// Whether its buckets are in objects that all lanes share, in place of shards.
+    pub is_shared: bool,
+}
 
-impl FunctionSettings for SharedPolicerConfig {
+impl FunctionSettings for PolicerInChain {
     fn facts(&self) -> FunctionFacts {
-        facts(&self.0, FlowPlace::Objects)
+        facts(&self.policer, if self.is_shared { FlowPlace::Objects } else { FlowPlace::Shards })
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        let policer = SharedPolicer::new(self.0.clone(), cx.objects);
-        Ok(Built::of(shared_link(policer, cx.objects)))
+        let config = self.policer.clone();
+        Ok(Built::of(match self.is_shared {
+            true => shared_link(SharedPolicer::new(config, cx.objects), cx.objects),
+            false => link(PolicerInShards::new(config)),
+        }))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.0, f)?;
-        let subscribers = Count(self.0.subscribers as u64);
-        writeln!(f, "          buckets shared by all lanes, for {subscribers} addresses at a time")
+        describe(&self.policer, f)?;
+        let subscribers = Count(self.policer.subscribers as u64);
+        let place = if self.is_shared { "shared by all lanes" } else { "in shards" };
+        writeln!(f, "          buckets {place}, for {subscribers} addresses at a time")
     }
 
     fn is_same(&self, other: &dyn FunctionSettings) -> bool {
@@ -75,6 +89,10 @@ impl FunctionSettings for SharedPolicerConfig {
 }
 
 fn facts(config: &PolicerConfig, flows: FlowPlace) -> FunctionFacts {
-    let by_inner_address = config.subject.whose != Whose::Outer;
-    FunctionFacts { flows, by_inner_address, ..FunctionFacts::default() }
+    FunctionFacts {
+        flows,
+        steering: Some(Policer::new(config.clone()).packet_set()),
+        by_inner_address: config.subject.whose != Whose::Outer,
+        ..FunctionFacts::default()
+    }
 }

@@ -1,29 +1,19 @@
-//! The policer whose buckets are in objects that all lanes share: for chains with functions that know single flows, of which
-//! one subscriber has many on any lane.
+//! The policer whose buckets are in objects that all lanes share: for chains whose packets cannot be placed by the metered
+//! address, so that one subscriber has flows on several lanes.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use rheostat_base::DropReason;
-use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
 use rheostat_state::object::Distributed;
 use rheostat_state::txn::Objects;
-use rheostat_steer::{PacketSet, Prefix, Side, Whose};
+use rheostat_steer::PacketSet;
 
-use super::{Action, Bucket, COLOURS, LINGER, Policer, PolicerConfig, Subject, mark};
+use super::subscriber::Subscriber;
+use super::{Action, Bucket, COLOURS, LINGER, Policer, PolicerConfig, mark};
 use crate::ageing_map::{AgeingMap, Entry};
 use rheostat_nf::{Admission, Cx, NetworkFunction, Outcome, Packet, ShardInfo, Verdict};
-
-/// A subscriber in its VLAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, AnyBitPattern)]
-#[repr(C)]
-struct Subscriber {
-    /// The address, IPv4 as in IPv6 (RFC 4291, 2.5.5.2).
-    address: [u8; 16],
-    zone: u32,
-}
 
 /// The bucket of a subscriber.
 #[derive(Clone, Copy, Debug, NoUninit, AnyBitPattern)]
@@ -64,24 +54,6 @@ impl SharedPolicer {
         let packets = Distributed::new(objects, "policer counts", [0; 3], merge, Duration::ZERO);
         SharedPolicer { policer: Policer::new(config), buckets, packets }
     }
-
-    /// The address that is metered, and who has the bucket.
-    fn subscriber(&self, packet: &Packet<'_>, ends: &FlowKey) -> (IpAddr, Subscriber) {
-        let Subject { whose, v4, v6 } = self.policer.config.subject;
-        let by_source = match whose {
-            Whose::Source => true,
-            Whose::Destination => false,
-            Whose::Inner => packet.side() == Side::Inside,
-            Whose::Outer => packet.side() == Side::Outside,
-        };
-        let address = if by_source { ends.first() } else { ends.second() };
-        let length = if address.is_ipv4() { v4 } else { v6 };
-        let address = match Prefix::containing(address, length).address() {
-            IpAddr::V4(v4) => (address, v4.to_ipv6_mapped().octets()),
-            IpAddr::V6(v6) => (address, v6.octets()),
-        };
-        (address.0, Subscriber { address: address.1, zone: ends.zone() })
-    }
 }
 
 impl NetworkFunction for SharedPolicer {
@@ -115,7 +87,7 @@ impl NetworkFunction for SharedPolicer {
         if !self.policer.is_metered(packet) {
             return Ok(Verdict::Forward);
         }
-        let (address, subscriber) = self.subscriber(packet, &ends);
+        let (address, subscriber) = self.policer.config.subject.of(packet.side(), &ends);
         let Some(meter) = classes.meter(classes.class_of(address)) else {
             return Ok(Verdict::Forward);
         };

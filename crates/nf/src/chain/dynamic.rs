@@ -80,7 +80,12 @@ impl DynamicChain {
         let objects = common_objects(&links)?;
         check_keys(&links)?;
         let (packet_set, steering) = sets(&links);
-        let translation = links.iter().find_map(|link| link.translation());
+        let translation = links.iter().find_map(|link| {
+            let own = Some(link.steering()).filter(|own| *own != steering);
+            let mut translation = link.translation()?;
+            translation.place = own;
+            Some(translation)
+        });
         let aliases = links.iter().any(|link| link.aliases());
         let namings: Result<Vec<_>, _> =
             links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use rheostat_steer::PrefixList;
+use rheostat_steer::{PacketSet, PrefixList};
 
 /// Where a function keeps what it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum FlowPlace {
 pub struct FunctionFacts {
     /// Where it keeps what it knows of flows.
     pub flows: FlowPlace,
+    /// The header fields that its packets may be placed by, where these are not addresses, ports and protocol.
+    pub steering: Option<PacketSet>,
     /// Whether flows may have a second key.
     pub second_key: bool,
     /// Whether its state of a flow takes more than 64 bytes.
@@ -49,6 +51,16 @@ impl FunctionFacts {
     /// Whether its flows are in shards and nowhere else.
     pub fn owns_flows(&self) -> bool {
         self.flows == FlowPlace::Shards
+    }
+
+    /// The header fields that its packets may be placed by.
+    pub fn steering(&self) -> PacketSet {
+        match self.flows {
+            FlowPlace::Nowhere | FlowPlace::Objects => PacketSet::NONE,
+            FlowPlace::Shards | FlowPlace::ObjectsAndShards => {
+                self.steering.unwrap_or(PacketSet::five_tuple())
+            }
+        }
     }
 
     /// Whether it works on shared objects and keeps state of flows in shards besides.

@@ -1,0 +1,164 @@
+//! The policer whose buckets are beside the flows of a shard: for chains with functions that know single flows, of which one
+//! subscriber has many. Packets are placed by the metered address, so that all of these are in one shard.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use rheostat_base::{DropReason, Time};
+use rheostat_run::Metrics;
+use rheostat_steer::PacketSet;
+
+use super::subscriber::Subscriber;
+use super::{Action, Bucket, COLOURS, LINGER, Policer, PolicerConfig, mark};
+use rheostat_nf::{Admission, Cx, NetworkFunction, Outcome, Packet, ShardInfo, Verdict};
+
+/// Buckets that are looked at for one that can be forgotten, when there is no room for another.
+const TRIED: usize = 16;
+
+/// The policer with buckets beside the flows of a shard.
+#[derive(Debug)]
+pub struct PolicerInShards {
+    policer: Policer,
+    /// A bucket that was not touched for so long is full, and a new one is no different.
+    lifetime: Duration,
+}
+
+/// What the policer keeps in each shard.
+#[derive(Debug)]
+pub struct Buckets {
+    held: HashMap<Subscriber, Bucket>,
+    /// Those that have a bucket, each once, with a time at which it was touched.
+    touched: VecDeque<(Time, Subscriber)>,
+    capacity: usize,
+    /// Packets that were metered, by their colour.
+    packets: [u64; 3],
+}
+
+impl Buckets {
+    /// Makes room for another bucket. Returns whether there is room.
+    fn make_room(&mut self, now: Time, lifetime: Duration) -> bool {
+        for _ in 0..TRIED {
+            if self.held.len() < self.capacity {
+                return true;
+            }
+            let Some((_, subscriber)) = self.touched.pop_front() else { return false };
+            let last = self.held.get(&subscriber).map_or(Time::ZERO, Bucket::counted);
+            if last + lifetime <= now {
+                self.held.remove(&subscriber);
+            } else {
+                self.touched.push_back((last, subscriber));
+            }
+        }
+        self.held.len() < self.capacity
+    }
+
+    /// Forgets buckets that are full, a bounded number of them.
+    fn reclaim(&mut self, now: Time, lifetime: Duration) {
+        for _ in 0..TRIED {
+            let Some((touched, _)) = self.touched.front() else { return };
+            if *touched + lifetime > now {
+                return;
+            }
+            let Some((_, subscriber)) = self.touched.pop_front() else { return };
+            let last = self.held.get(&subscriber).map_or(Time::ZERO, Bucket::counted);
+            if last + lifetime <= now {
+                self.held.remove(&subscriber);
+            } else {
+                self.touched.push_back((last, subscriber));
+            }
+        }
+    }
+}
+
+impl PolicerInShards {
+    /// A policer with these settings.
+    pub fn new(config: PolicerConfig) -> PolicerInShards {
+        let lifetime = config.classes.slowest() + LINGER;
+        PolicerInShards { policer: Policer::new(config), lifetime }
+    }
+}
+
+impl NetworkFunction for PolicerInShards {
+    type Flow = ();
+    type Shard = Buckets;
+
+    fn name(&self) -> &'static str {
+        self.policer.name()
+    }
+
+    fn packet_set(&self) -> PacketSet {
+        PacketSet::NONE
+    }
+
+    fn steering(&self) -> PacketSet {
+        self.policer.packet_set()
+    }
+
+    fn local(&self, shard: ShardInfo) -> Buckets {
+        Buckets {
+            held: HashMap::new(),
+            touched: VecDeque::new(),
+            capacity: self.policer.config.subscribers.div_ceil(shard.shards),
+            packets: [0; 3],
+        }
+    }
+
+    fn first(&self, _: &mut Cx<'_, Buckets>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn packet(&self, _: &mut Cx<'_, Buckets>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
+        unreachable!("without a packet set there are no flows")
+    }
+
+    fn non_flow(&self, cx: &mut Cx<'_, Buckets>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
+        let config = &self.policer.config;
+        let Some(ends) = packet.addresses() else {
+            let pass = config.pass_non_ip;
+            return Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) });
+        };
+        if !self.policer.is_metered(packet) {
+            return Ok(Verdict::Forward);
+        }
+        let (address, subscriber) = config.subject.of(packet.side(), &ends);
+        let Some(meter) = config.classes.meter(config.classes.class_of(address)) else {
+            return Ok(Verdict::Forward);
+        };
+        let (now, before) = (cx.now(), self.policer.colour_before(packet));
+        let buckets = cx.local();
+        if !buckets.held.contains_key(&subscriber) {
+            if !buckets.make_room(now, self.lifetime) {
+                let pass = config.pass_when_full;
+                return Ok(if pass {
+                    Verdict::Forward
+                } else {
+                    Verdict::Drop(DropReason::TableFull)
+                });
+            }
+            buckets.held.insert(subscriber, meter.full(now));
+            buckets.touched.push_back((now, subscriber));
+        }
+        let Some(bucket) = buckets.held.get_mut(&subscriber) else { return Ok(Verdict::Forward) };
+        let colour = meter.colour(bucket, now, self.policer.bytes(packet), before);
+        buckets.packets[colour as usize] += 1;
+        match config.actions.of(colour) {
+            Action::Drop => Ok(Verdict::Drop(DropReason::Policed)),
+            action => {
+                mark(packet, action, colour);
+                Ok(Verdict::Forward)
+            }
+        }
+    }
+
+    fn periodic(&self, cx: &mut Cx<'_, Buckets>) -> Outcome<()> {
+        let now = cx.now();
+        cx.local().reclaim(now, self.lifetime);
+        Ok(())
+    }
+
+    fn metrics(&self, local: &Buckets, metrics: &mut Metrics) {
+        for (name, packets) in COLOURS.into_iter().zip(local.packets) {
+            metrics.add(name, packets);
+        }
+    }
+}
