@@ -162,3 +162,40 @@ impl NetworkFunction for PolicerInShards {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use rheostat_packet::FlowKey;
+    use rheostat_steer::{Side, Whose};
+
+    use super::super::{Burst, Meter, Rate, Subject};
+    use super::*;
+
+    #[test]
+    fn a_shard_holds_so_many_buckets_until_one_of_them_is_full() {
+        let subject = Subject { whose: Whose::Inner, v4: 32, v6: 64 };
+        let subscriber = |last: u8| {
+            let (host, peer) = (Ipv4Addr::new(10, 0, 0, last), Ipv4Addr::new(192, 0, 2, 1));
+            subject.of(Side::Inside, &FlowKey::v4((host, 0), (peer, 0), 17, 0)).1
+        };
+        let meter = Meter::plain(Rate::new(8_000).unwrap(), Burst::new(1_500).unwrap()).unwrap();
+        let (held, touched, lifetime) = (HashMap::new(), VecDeque::new(), Duration::from_secs(2));
+        let mut buckets = Buckets { held, touched, capacity: 2, packets: [0; 3] };
+        let mut enter = |last, seconds| {
+            let now = Time::ZERO + Duration::from_secs(seconds);
+            let has_room = buckets.make_room(now, lifetime);
+            if has_room {
+                buckets.held.insert(subscriber(last), meter.full(now));
+                buckets.touched.push_back((now, subscriber(last)));
+            }
+            (has_room, buckets.held.len())
+        };
+        assert_eq!(enter(1, 10), (true, 1));
+        assert_eq!(enter(2, 11), (true, 2));
+        assert_eq!(enter(3, 11), (false, 2));
+        assert_eq!(enter(3, 12), (true, 2), "the first is full by now");
+        assert_eq!(enter(1, 12), (false, 2));
+    }
+}

@@ -162,3 +162,33 @@ fn flows_spread_evenly() {
     let chi: f64 = counts.iter().map(|count| (count - 512.0).powi(2) / 512.0).sum();
     assert!(chi < 181.0, "chi-square {chi}");
 }
+
+proptest! {
+    /// A policer by inner address before a NAT: the NAT takes external ports that lead to the shard of the host inside.
+    #[test]
+    fn external_ports_lead_to_the_shard_of_an_inner_address(
+        hash: [u8; 40],
+        (host, port, peer, peer_port) in any::<(u32, u16, u32, u16)>(),
+        protocol in prop::sample::select(vec![6_u8, 17]),
+    ) {
+        let external = Ipv4Addr::new(203, 0, 113, 1);
+        prop_assume!(Ipv4Addr::from_bits(host) != external);
+        let prefix: Prefix = "203.0.113.1/32".parse().unwrap();
+        let mut translation = Translation::new([prefix].into_iter().collect());
+        translation.place = Some(PacketSet::inner_endpoint());
+        let by_address = PacketSet::address(Whose::Inner, 32, 64);
+        let place = PacketSet::five_tuple().common(&PacketSet::inner_endpoint()).common(&by_address);
+        let steering = Steering::new(&HashKey::new(hash), 512, 16, vec![]).unwrap();
+        let steering = steering.with_sets(&PacketSet::five_tuple(), &place).unwrap();
+        let steering = steering.with_translation(translation);
+        let outer = (Ipv4Addr::from_bits(peer), peer_port);
+        let inside = |port| FlowKey::v4((Ipv4Addr::from_bits(host), port), outer, protocol, 0);
+        let shard = steering.shard_of_key(&inside(port));
+        prop_assert_eq!(steering.shard_of_key(&inside(port ^ 1)), shard, "one host, one shard");
+        let outside = |port| FlowKey::v4((external, port), outer, protocol, 0);
+        let classes = crate::port_class::PortClasses::new(&steering, protocol);
+        for &port in classes.leading_to(shard, &outside(0), &steering).iter().take(64) {
+            prop_assert_eq!(steering.shard_of_key(&outside(port)), shard);
+        }
+    }
+}
