@@ -31,7 +31,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Scenario {
     /// Measure what chains of network functions cost per packet, packets from memory.
-    Nf(nf::Args),
+    Nf(Box<nf::Args>),
     /// Run two benchmark commands in turn and print their ratios.
     Ab(ab::Args),
     /// A benchmark of the laboratory.

@@ -30,11 +30,17 @@ pub struct Registration {
     /// Reads its settings, if it has any.
     pub read: Option<Read>,
     /// Its settings in a chain whose file has no table for them.
-    pub default: fn(&[Device]) -> Result<Arc<dyn FunctionSettings>, Missing>,
+    pub default: DefaultSettings,
 }
 
 /// Reads `[function.NAME]`, which may refer to devices. Notes all mistakes, and returns `None` when they leave no settings.
 pub type Read = fn(&mut Table<'_>, &[Device], &mut Findings) -> Option<Arc<dyn FunctionSettings>>;
+
+/// The settings of a function whose table the file does not have.
+///
+/// # Errors
+/// [`Missing`] when the function cannot do without settings.
+pub type DefaultSettings = fn(&[Device]) -> Result<Arc<dyn FunctionSettings>, Missing>;
 
 /// Settings that a function cannot do without.
 #[derive(Clone, Debug, PartialEq, Eq)]
