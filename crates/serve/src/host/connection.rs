@@ -194,6 +194,14 @@ impl<A: Application> Connection<A> {
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }
 
+    /// How it ends if it is closed as it stands: well, if this end has finished, or nothing is under way.
+    pub(super) fn end_at_once(&self) -> End {
+        match self.lingers_since.is_some() || self.is_idle() {
+            true => self.good_end(),
+            false => End::Aborted,
+        }
+    }
+
     /// Whether it may be closed as it stands: no reply is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.exchange.is_idle()

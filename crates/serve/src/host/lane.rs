@@ -116,11 +116,10 @@ impl<A: Application> Lane<A> {
             }
         }
         for slot in 0..self.connections.len() {
-            let end = match self.connection(slot).is_some_and(|connection| connection.is_idle()) {
-                true => End::Finished,
-                false => End::Aborted,
-            };
-            self.close(slot, end);
+            if let Some(connection) = self.connection(slot) {
+                let end = connection.end_at_once();
+                self.close(slot, end);
+            }
         }
     }
 
