@@ -111,7 +111,7 @@ fn chain(_lanes: usize) -> Result<AnyChain, Box<dyn std::error::Error>> {
 #[test]
 fn cases_run_against_a_chain_of_ones_own() {
     rheostat::cases!("tests/nf/tcp-handshake.case", chain);
-    rheostat::cases!("tests/nf/tcp-life.case", |lanes| chain(lanes));
+    rheostat::cases!("tests/nf/tcp-life.case", chain);
     rheostat::cases!("tests/nf/nat-tcp.case");
 }
 

@@ -60,7 +60,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Simulate a scenario on any number of cores.
-    Sim(sim::Args),
+    Sim(Box<sim::Args>),
     /// Recommend a scheduler for a service over TCP.
     Advise(Box<advise::Args>),
     /// Measure, and compare measurements.
