@@ -84,6 +84,8 @@ pub fn check(root: &Command) -> (usize, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Command as Program;
+
     use super::*;
 
     #[test]
@@ -100,8 +102,8 @@ mod tests {
     fn an_example_that_is_no_command_and_one_that_is_too_long_are_faults() {
         let long = format!("  rheo run {}", "x".repeat(80));
         let help = format!("Examples:\n  rheo run a\n  rheo walk a\n{long}");
-        let run = Command::new("run").arg(clap::Arg::new("file"));
-        let (checked, faults) = check(&Command::new("rheo").subcommand(run).after_help(help));
+        let run = Program::new("run").arg(clap::Arg::new("file"));
+        let (checked, faults) = check(&Program::new("rheo").subcommand(run).after_help(help));
         assert_eq!(checked, 3);
         assert!(faults.iter().any(|fault| fault.contains("rheo walk a")), "{faults:?}");
         assert!(faults.iter().any(|fault| fault.contains("longer than 80")), "{faults:?}");
