@@ -89,6 +89,7 @@ pub use rheostat_nf::{
     Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet,
     Passthrough, ShardInfo, Shared, Stage, Steady, Verdict,
 };
+pub use rheostat_nf::{ChainError, Link, link, shared_link};
 pub use rheostat_packet::{FlowKey, Headers, wire};
 pub use rheostat_run::{Metrics, Unusual};
 pub use rheostat_settings::{declared, settings};
@@ -96,5 +97,7 @@ pub use rheostat_state::StateLayout;
 pub use rheostat_state::object::{Allocator, Distributed, Full, Lease, Map, Vector};
 pub use rheostat_state::txn::{Objects, Plain, Transactional};
 pub use rheostat_steer::{Fields, PacketSet, Protocols, Side, Whose};
-pub use rheostat_traffic::{Attack, AttackConfig, Limited, Mix, MixConfig, Source};
+pub use rheostat_traffic::{
+    Arrival, Attack, AttackConfig, AttackKind, Limited, Mix, MixConfig, Source, SourceError,
+};
 pub use serde;

@@ -1,8 +1,10 @@
 //! What the author of a service imports, which gets the packets of a lane directly: see `docs/services.md`.
 
+pub use rheostat_base::{Clock, LaneId};
+pub use rheostat_io::{Device, Pacing, PacketConfig, PacketDevice, SimConfig, SimNic, Sink};
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, evaluate_packet};
-pub use rheostat_packet::{Burst, LinkType, Mempool, MempoolConfig};
+pub use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, Tuple};
 pub use rheostat_run::poll::{Busy, Interrupt, Next, PollOutcome, PollPolicy, StepSleep};
 pub use rheostat_run::{
     AnyPoolClient, Batch, HandoffPacket, Lost, MemberFailure, Output, PacketClient, PacketInfo,
@@ -13,5 +15,7 @@ pub use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig,
     StartError, TimeSource,
 };
-pub use rheostat_state::{FlowHasher, Shard};
+pub use rheostat_state::{
+    FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, TableConfig,
+};
 pub use rheostat_steer::{HashKey, Orientation, Steering};

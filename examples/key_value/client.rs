@@ -8,12 +8,9 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat::service::{Ethernet, FrameBuilder, LinkType, Payload, Transport};
+use rheostat::service::{Ethernet, FrameBuilder, LinkType, Mbuf, Payload, Sink, Transport, Tuple};
 use rheostat::wire::udp;
-use rheostat::{Headers, Time};
-use rheostat_io::Sink;
-use rheostat_packet::{Mbuf, Tuple};
-use rheostat_traffic::{Arrival, Source};
+use rheostat::{Arrival, Headers, Source, Time};
 
 use super::request::{Command, Request};
 use super::service::{PORT, digest};

@@ -18,9 +18,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat::service::*;
 use rheostat::{ShardId, StateLayout};
-use rheostat_base::{Clock, LaneId};
-use rheostat_io::{Device, Pacing, PacketConfig, PacketDevice, SimConfig, SimNic};
-use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, TableConfig};
 
 use client::{Book, Load};
 use service::{KeyValue, Store, work};

@@ -1,4 +1,4 @@
-//! `rheo new`: writes a project with a network function of its own.
+//! `rheo new`: writes a project with a network function or a service of its own.
 
 mod name;
 mod source;
@@ -17,7 +17,8 @@ use crate::app::App;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rheo new function synlimit
-  rheo new function synlimit --rheostat ~/rheostat")]
+  rheo new function synlimit --rheostat ~/rheostat
+  rheo new service shout")]
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -27,12 +28,11 @@ pub(crate) struct Args {
 enum Kind {
     /// A network function: code, a test, a configuration and a README.
     Function(Project),
+    /// A service over TCP: code, tests, a configuration and a README.
+    Service(Project),
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  rheo new function synlimit
-  rheo new function synlimit --rheostat ~/rheostat")]
 struct Project {
     /// Its name, and that of the folder: lower-case letters, digits and `-`.
     #[arg(value_name = "NAME")]
@@ -75,17 +75,27 @@ const FUNCTION: &[Template] = templates! {
     "tests/configuration.rs" = "tests/configuration.rs",
 };
 
+const SERVICE: &[Template] = templates! {
+    "service":
+    "Cargo.toml" = "Cargo.toml",
+    "README.md" = "README.md",
+    "{{name}}.toml" = "config.toml",
+    "src/main.rs" = "src/main.rs",
+    "src/{{module}}.rs" = "src/service.rs",
+    "tests/configuration.rs" = "tests/configuration.rs",
+};
+
 /// Writes the project.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
-    let Kind::Function(project) = &args.kind;
+    let (project, templates, noun) = match &args.kind {
+        Kind::Function(project) => (project, FUNCTION, "a network function"),
+        Kind::Service(project) => (project, SERVICE, "a service over TCP"),
+    };
     let name = Name::new(&project.name, app)?;
     let source = Source::find(project.rheostat.as_deref())?;
     let folder = PathBuf::from(&project.name);
-    write(&folder, FUNCTION, &name, &source)?;
-    out!(
-        "wrote {folder}: a network function, its test and a configuration; next:",
-        folder = project.name
-    );
+    write(&folder, templates, &name, &source)?;
+    out!("wrote {}: {noun}, its test and a configuration; next:", project.name);
     out!("  cd {} && cargo test", project.name);
     Ok(ExitCode::SUCCESS)
 }

@@ -42,6 +42,20 @@ fn a_project_has_its_names_and_depends_on_the_checkout() {
 }
 
 #[test]
+fn a_service_has_its_names_and_no_placeholder() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(new(folder.path(), &["service", "line-count"]).status.success());
+    let project = folder.path().join("line-count");
+    let read = |file: &str| fs::read_to_string(project.join(file)).expect(file);
+    assert!(read("src/main.rs").contains(".application(\"line_count\", || line_count::LineCount)"));
+    assert!(read("line-count.toml").contains("service = \"line_count\""));
+    for file in files(&project) {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains("{{"), "{} has a placeholder", file.display());
+    }
+}
+
+#[test]
 fn a_project_can_depend_on_a_commit() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["function", "quota", "--rheostat", "https://example.org/rheostat.git#1a2b3c"];
@@ -61,7 +75,8 @@ fn what_cannot_be_written_is_refused_and_nothing_is_left() {
         (&["function", "../quota"], "is no name for a project"),
         (&["function", "Quota"], "is no name for a project"),
         (&["function", "match"], "a meaning of its own"),
-        (&["function", "firewall"], "there is a function `firewall` already"),
+        (&["function", "firewall"], "a function or a service `firewall` already"),
+        (&["service", "http"], "a function or a service `http` already"),
         (&["function", "own", "--rheostat", "/nowhere"], "is no checkout of rheostat"),
         (&["function", "own", "--rheostat", "https://example.org/r"], "write URL#REV"),
     ] {

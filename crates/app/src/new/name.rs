@@ -28,7 +28,7 @@ pub(crate) enum NameError {
     Letters(String),
     #[error("`{0}` has a meaning of its own in Rust or for cargo; choose another name")]
     Reserved(String),
-    #[error("there is a function `{0}` already; choose another name")]
+    #[error("there is a function or a service `{0}` already; choose another name")]
     Taken(String),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// `name`, if no function of `app` has it.
+    /// `name`, if no function and no service of `app` has it.
     pub(super) fn new(name: &str, app: &App) -> Result<Name, NameError> {
         let is_letter = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-');
         let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -52,7 +52,9 @@ impl Name {
         if RESERVED.iter().chain(&RESERVED_TOO).any(|reserved| *reserved == name) {
             return Err(NameError::Reserved(name));
         }
-        if app.registry.functions.iter().any(|function| function.name == name) {
+        let functions = app.registry.functions.iter().map(|function| function.name);
+        let services = app.registry.applications.iter().map(|application| application.name);
+        if functions.chain(services).any(|taken| taken == name) {
             return Err(NameError::Taken(name));
         }
         Ok(Name { project: name })
@@ -95,7 +97,9 @@ mod tests {
         for name in ["fn", "test", "rheostat", "unsafe"] {
             assert!(refused(name).contains("a meaning of its own"), "{name}");
         }
-        assert!(refused("nat").contains("there is a function `nat`"));
+        for name in ["nat", "resp"] {
+            assert!(refused(name).contains("a function or a service"), "{name}");
+        }
         assert!(Name::new(&"a".repeat(64), &app).is_ok());
     }
 }
