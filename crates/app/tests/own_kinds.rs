@@ -1,7 +1,5 @@
 //! A program with own policies and an own kind of device: this test calls itself as such a program, which has the words of a
 //! command behind its name.
-//!
-//! Timed: threads, processes.
 
 use std::error::Error;
 use std::fs;

@@ -4,6 +4,7 @@ use rheostat_base::choice::Outstanding;
 use rheostat_run::Sharing;
 
 use super::*;
+use crate::command_line;
 use crate::error::cause;
 
 /// The configuration of a command line behind `rheo serve`, or its mistakes.
@@ -12,10 +13,9 @@ fn read(flags: &str) -> Result<Config, String> {
 }
 
 fn read_by(app: &App, flags: &str) -> Result<Config, String> {
-    let serve = <Args as clap::Args>::augment_args(Command::new("serve"));
-    let command = with_applications(Command::new("rheo").subcommand(serve), &app.registry);
     let words = ["rheo", "serve"].into_iter().chain(flags.split_whitespace());
-    let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let matches =
+        command_line(app).try_get_matches_from(words).map_err(|error| error.to_string())?;
     let args = Args::from_arg_matches(matches.subcommand().expect("serve").1).unwrap();
     args.config(app).map(|(config, ..)| config).map_err(|error| match cause(&error) {
         Some(LoadError::Wrong(report)) => report.render(false),
