@@ -1,6 +1,6 @@
 //! Chains of network functions. Those that are composed at compile time: [`Stage`] makes a chain of one function,
 //! [`Chain2`] joins two chains, [`Passthrough`] forwards everything. The compiler sees the whole chain, so a
-//! packet passes it without a virtual call. And the one that is put together at run time, of any functions ([`dynamic`]).
+//! packet passes it without a virtual call. And the one that is put together at run time, of any functions (`dynamic`).
 
 mod chain2;
 pub(crate) mod dynamic;
