@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
 use rheostat_functions::{Firewall, shipped};
-use rheostat_nf::{AnyChain, Seeds};
-use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, LayoutError, Shard, TableConfig};
+use rheostat_nf::{AnyChain, ChainError, Seeds, link};
+use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 pub(crate) use bounce::Bounce;
@@ -20,9 +20,10 @@ pub(crate) fn steering(buckets: usize, shards: usize) -> Result<Steering, Steeri
 }
 
 /// The firewall, which lets everything from inside out and picks connections up midway.
-pub(crate) fn firewall() -> Result<AnyChain, LayoutError> {
+pub(crate) fn firewall() -> Result<AnyChain, ChainError> {
     let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
-    shipped::firewall(Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() }))
+    let config = FirewallConfig { tcp, ..FirewallConfig::default() };
+    shipped::chain(vec![link(Firewall::new(config))])
 }
 
 /// Its shards, each with room for `capacity` flows.

@@ -3,6 +3,7 @@
 use std::io;
 
 use rheostat_base::core_set::CoreError;
+use rheostat_nf::ChainError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::{StartError, Violation};
 use rheostat_state::{ArenaError, LayoutError};
@@ -135,6 +136,9 @@ pub enum BenchError {
     /// The states do not fit into an entry.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The functions do not make a chain.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
     /// The steering does not fit.
     #[error(transparent)]
     Steering(#[from] SteeringError),

@@ -8,7 +8,7 @@ use rheostat_functions::Bridge;
 use rheostat_functions::bridge::BridgeConfig;
 use rheostat_functions::shipped;
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
-use rheostat_nf::{DeviceSet, Seeds};
+use rheostat_nf::{DeviceSet, Seeds, shared_link};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
@@ -45,7 +45,7 @@ pub(crate) fn run_with(
     let pool = Mempool::new(&pool).expect("memory for packets");
     let objects = Objects::new(lanes);
     let bridge = Bridge::new(config, &objects);
-    let chain = shipped::bridge(bridge, &objects).expect("no state");
+    let chain = shipped::chain(vec![shared_link(bridge, &objects)]).expect("no state");
     let orientations = vec![Orientation::Inside; ports.len()];
     let steering = Steering::new(&HashKey::MICROSOFT, SHARDS, SHARDS, orientations);
     let steering = Arc::new(chain.steering_for(steering.expect("sizes that fit")).expect("a set"));

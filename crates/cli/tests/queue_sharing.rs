@@ -317,7 +317,7 @@ fn check_tells_that_lanes_share_queues_and_refuses_chains_that_may_not() {
     let output = rheo("check", &write(folder.path(), &format!("{firewall}{sharing}")), &[]);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains(", 2 to a queue, which own its shards together"), "{told}");
-    for (command, function) in [("check", "antiddos"), ("run", "antiddos"), ("run", "portscan")] {
+    for (command, function) in [("check", "antiddos"), ("run", "antiddos")] {
         let refused = WIRE.replace("[]", &format!("[\"{function}\"]"));
         let output = rheo(command, &write(folder.path(), &format!("{refused}{sharing}")), &[]);
         let errors = words(&output.stderr);
@@ -347,7 +347,7 @@ fn lanes_share_queues_of_live_devices_that_have_rings_for_it() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && told.contains(", 2 to a queue"), "{told}");
     for (kind, functions, why) in [
-        ("af_xdp", "\"portscan\"", "a transaction of `portscan` is about"),
+        ("af_xdp", "\"antiddos\"", "a transaction of `antiddos` is about"),
         ("af_packet", "", "device `lan`: the kernel gives each lane a ring of its own"),
         ("tap", "", "device `wan`: the kernel gives each lane a queue of its own"),
     ] {

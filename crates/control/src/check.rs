@@ -20,6 +20,7 @@ use rheostat_steer::Orientation;
 
 use crate::config::{Config, DeviceConfig};
 use crate::machine::Machine;
+use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -29,6 +30,7 @@ pub(crate) fn across_tables(
     config: &Config,
     file: Option<&Path>,
     machine: &dyn Machine,
+    registry: &Registry,
     findings: &mut Findings,
 ) {
     if findings.clean("device") {
@@ -49,7 +51,7 @@ pub(crate) fn across_tables(
     serving::check(config, findings);
     shards(config, findings);
     chain::check(config, findings);
-    sharing::check(config, findings);
+    sharing::check(config, registry, findings);
     offloading::check(config, findings);
     classes::check(config, findings);
     priority(config, findings);

@@ -161,7 +161,7 @@ impl Config {
             Config::read(root, registry, findings)
         });
         overrides.apply(&mut config, registry, &mut findings);
-        check::across_tables(&config, file, machine, &mut findings);
+        check::across_tables(&config, file, machine, registry, &mut findings);
         let refused = findings.refuses();
         let report = Report::new(name, text, findings.into_list());
         if refused { Err(Box::new(report)) } else { Ok((config, report)) }

@@ -18,14 +18,14 @@ pub mod shipped;
 
 use rheostat_nf::registry::Registration;
 
-use antiddos::ANTIDDOS;
+pub use antiddos::ANTIDDOS;
 use bridge::BRIDGE;
 use firewall::FIREWALL;
 use lb::LB;
 use monitor::MONITOR;
 use nat::NAT;
 use policer::POLICER;
-use portscan::PORTSCAN;
+pub use portscan::PORTSCAN;
 use router::ROUTER;
 
 pub use antiddos::AntiDdos;
@@ -35,7 +35,7 @@ pub use lb::Lb;
 pub use monitor::Monitor;
 pub use nat::Nat;
 pub use policer::Policer;
-pub use portscan::Portscan;
+pub use portscan::{Portscan, PortscanConfig};
 
 /// All functions of this crate.
 pub const ALL: &[Registration] =

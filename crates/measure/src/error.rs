@@ -4,9 +4,10 @@ use std::io;
 use std::process::ExitStatus;
 
 use rheostat_base::core_set::CoreError;
+use rheostat_nf::ChainError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::{StartError, Violation};
-use rheostat_state::{ArenaError, LayoutError};
+use rheostat_state::ArenaError;
 use rheostat_steer::SteeringError;
 use thiserror::Error;
 
@@ -55,9 +56,9 @@ pub enum MeasureError {
     /// No memory for flows.
     #[error(transparent)]
     Memory(#[from] ArenaError),
-    /// The states do not fit into an entry.
+    /// The functions do not make a chain.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Chain(#[from] ChainError),
     /// The steering does not fit.
     #[error(transparent)]
     Steering(#[from] SteeringError),

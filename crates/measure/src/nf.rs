@@ -36,6 +36,7 @@ use rheostat_functions::nat::Mapping;
 
 use processes::{Beside, Side};
 use row::PROCESSES;
+use runtime::Assembly;
 
 use crate::calibration;
 use crate::error::MeasureError;
@@ -148,13 +149,17 @@ impl NfBench {
             ChainKind::Router => runtime::measure_router(spec, self, 0),
             ChainKind::RouterWide => runtime::measure_router(spec, self, 10_000),
             ChainKind::RouterFull => runtime::measure_router(spec, self, 1_000_000),
-            ChainKind::Firewall => runtime::measure_firewall(spec, self),
+            ChainKind::Firewall => runtime::measure_firewall(spec, self, Assembly::Compiled),
+            ChainKind::FirewallDynamic => runtime::measure_firewall(spec, self, Assembly::RunTime),
             ChainKind::Nat => runtime::measure_nat(spec, self, Mapping::EndpointIndependent),
             ChainKind::NatSymmetric => {
                 runtime::measure_nat(spec, self, Mapping::AddressAndPortDependent)
             }
             ChainKind::NatShared => shared::measure_nat(spec, self),
-            ChainKind::FirewallNat => runtime::measure_firewall_nat(spec, self),
+            ChainKind::FirewallNat => runtime::measure_firewall_nat(spec, self, Assembly::Compiled),
+            ChainKind::FirewallNatDynamic => {
+                runtime::measure_firewall_nat(spec, self, Assembly::RunTime)
+            }
             ChainKind::Policer => runtime::measure_policer(spec, self),
             ChainKind::Monitor => runtime::measure_monitor(spec, self),
             ChainKind::Lb => runtime::measure_lb(spec, self),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, LaneId};
 use rheostat_functions::monitor::MonitorConfig;
 use rheostat_functions::{Monitor, shipped};
-use rheostat_nf::AnyChain;
+use rheostat_nf::{AnyChain, link};
 use rheostat_run::{Routes, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
@@ -67,7 +67,8 @@ impl Equipment {
             PollingChain::Forward => (None, 0),
             PollingChain::Firewall => (Some(dut::firewall()?), 0),
             PollingChain::Monitor => {
-                (Some(shipped::monitor(Monitor::new(MonitorConfig::default(), None))?), 0)
+                let monitor = Monitor::new(MonitorConfig::default(), None);
+                (Some(shipped::chain(vec![link(monitor)])?), 0)
             }
             PollingChain::BusyMicrosecond => (None, RoundTime::measure().rounds(WORK)),
         };

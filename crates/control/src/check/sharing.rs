@@ -1,20 +1,22 @@
 //! What cannot be done where several lanes receive from one queue.
 
 use crate::config::Config;
+use crate::registry::Registry;
 use rheostat_io::Refusal;
+use rheostat_nf::registry::Registration;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 const KEY: &str = "workers.queue_sharing";
 
 /// Notes what keeps lanes from sharing queues.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Config, registry: &Registry, findings: &mut Findings) {
     if config.workers.queue_sharing <= 1 || !findings.clean("workers") {
         return;
     }
     groups(config, findings);
     if findings.clean("chain") {
-        chain(config, findings);
+        chain(config, registry, findings);
     }
     if findings.clean("device") {
         devices(config, findings);
@@ -39,7 +41,7 @@ fn groups(config: &Config, findings: &mut Findings) {
 
 /// Functions that work on shared objects and keep state of flows in shards besides: a transaction is about packets of several
 /// shards, and a lane that owns shards together with others has one at a time.
-fn chain(config: &Config, findings: &mut Findings) {
+fn chain(config: &Config, registry: &Registry, findings: &mut Findings) {
     // With others, each function on shared objects has a transaction of its own for each packet.
     if config.chain.len() > 1 {
         return;
@@ -53,12 +55,26 @@ fn chain(config: &Config, findings: &mut Findings) {
         let finding = Finding::mistake(KEY, message)
             .at(findings.place(KEY), "several lanes to each queue")
             .at(findings.place("chain.functions"), format!("has `{name}`"))
-            .help(
-                "remove `queue_sharing`, so that each lane has a queue of its own; all functions but `antiddos` and `portscan` \
-                 can share queues",
-            );
+            .help(format!(
+                "remove `queue_sharing`, so that each lane has a queue of its own; all functions but {} can share queues",
+                spanning_shards(registry)
+            ));
         findings.push(finding);
     }
+}
+
+/// The functions that span shards by default, as a list for people.
+fn spanning_shards(registry: &Registry) -> String {
+    let spans = |function: &&Registration| {
+        (function.default)(&[]).is_ok_and(|settings| settings.facts().spans_shards())
+    };
+    let names: Vec<_> = registry
+        .functions
+        .iter()
+        .filter(spans)
+        .map(|function| format!("`{}`", function.name))
+        .collect();
+    names.join(" and ")
 }
 
 fn devices(config: &Config, findings: &mut Findings) {

@@ -15,7 +15,7 @@ use rheostat_functions::policer::{
 };
 use rheostat_functions::{Firewall, Lb, Monitor, Nat, Policer, shipped};
 use rheostat_ip::Network;
-use rheostat_nf::{AnyChain, Seeds};
+use rheostat_nf::{AnyChain, ChainError, Link, Seeds, link};
 use rheostat_run::Routes;
 use rheostat_state::{FragmentConfig, Shard, TableConfig};
 use rheostat_steer::Whose;
@@ -33,7 +33,7 @@ const FRESH: f64 = 15e6;
 
 /// Measures the empty chain.
 pub(super) fn measure_empty(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureError> {
-    run(spec, bench, &shipped::empty())
+    run_on(spec, bench, &shipped::empty(), None)
 }
 
 /// Measures what every stateful chain pays before its first function.
@@ -53,11 +53,33 @@ pub(super) fn measure_router(
     run_on(spec, bench, &shipped::empty(), Some(network(more)))
 }
 
+/// How a chain is made of its functions.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Assembly {
+    /// Compiled as a whole.
+    Compiled,
+    /// Put together at run time.
+    RunTime,
+}
+
+impl Assembly {
+    fn chain(self, links: Vec<Box<dyn Link>>) -> Result<AnyChain, ChainError> {
+        match self {
+            Assembly::Compiled => shipped::chain(links),
+            Assembly::RunTime => AnyChain::of(links),
+        }
+    }
+}
+
 /// Measures the firewall, which lets everything from inside out and only answers in.
-pub(super) fn measure_firewall(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureError> {
+pub(super) fn measure_firewall(
+    spec: &Spec,
+    bench: &NfBench,
+    assembly: Assembly,
+) -> Result<Figure, MeasureError> {
     let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
-    run(spec, bench, &shipped::firewall(Firewall::new(config))?)
+    run_on(spec, bench, &assembly.chain(vec![link(Firewall::new(config))])?, None)
 }
 
 /// Measures the NAT alone.
@@ -66,15 +88,20 @@ pub(super) fn measure_nat(
     bench: &NfBench,
     mapping: Mapping,
 ) -> Result<Figure, MeasureError> {
-    run(spec, bench, &shipped::nat(nat(spec, bench, mapping))?)
+    run(spec, bench, link(nat(spec, bench, mapping)))
 }
 
 /// Measures the NAT behind the firewall.
-pub(super) fn measure_firewall_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureError> {
+pub(super) fn measure_firewall_nat(
+    spec: &Spec,
+    bench: &NfBench,
+    assembly: Assembly,
+) -> Result<Figure, MeasureError> {
     let timeouts = Timeouts { tcp_closed: bench.effort.remembered, ..Timeouts::default() };
     let config = FirewallConfig { timeouts, ..FirewallConfig::default() };
     let nat = nat(spec, bench, Mapping::EndpointIndependent);
-    run(spec, bench, &shipped::firewall_nat(Firewall::new(config), nat)?)
+    let chain = assembly.chain(vec![link(Firewall::new(config)), link(nat)])?;
+    run_on(spec, bench, &chain, None)
 }
 
 fn nat(spec: &Spec, bench: &NfBench, mapping: Mapping) -> Nat {
@@ -124,12 +151,12 @@ pub(super) fn measure_policer(spec: &Spec, bench: &NfBench) -> Result<Figure, Me
         pass_non_ip: true,
         subscribers: 65_536,
     };
-    run(spec, bench, &shipped::policer(Policer::new(config))?)
+    run(spec, bench, link(Policer::new(config)))
 }
 
 /// Measures the monitor as it is by default, without a log: records are made and counted.
 pub(super) fn measure_monitor(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureError> {
-    run(spec, bench, &shipped::monitor(Monitor::new(MonitorConfig::default(), None))?)
+    run(spec, bench, link(Monitor::new(MonitorConfig::default(), None)))
 }
 
 /// Measures the load balancer with sixteen backends, for the one server as a service. The path to the
@@ -156,7 +183,7 @@ pub(super) fn measure_lb(spec: &Spec, bench: &NfBench) -> Result<Figure, Measure
         sides: Sides { inside: WAN, outside: LAN },
         ..LbConfig::default()
     };
-    run(spec, bench, &shipped::lb(Lb::new(config))?)
+    run(spec, bench, link(Lb::new(config)))
 }
 
 fn backend(vip: IpAddr, number: u8) -> BackendConfig {
@@ -167,9 +194,13 @@ fn backend(vip: IpAddr, number: u8) -> BackendConfig {
     BackendConfig { address, port: None, weight: 1, health: Health::Up, server_id: None }
 }
 
-/// Runs a chain between two devices.
-pub(super) fn run(spec: &Spec, bench: &NfBench, chain: &AnyChain) -> Result<Figure, MeasureError> {
-    run_on(spec, bench, chain, None)
+/// Runs a function alone between two devices.
+pub(super) fn run(
+    spec: &Spec,
+    bench: &NfBench,
+    function: Box<dyn Link>,
+) -> Result<Figure, MeasureError> {
+    run_on(spec, bench, &shipped::chain(vec![function])?, None)
 }
 
 /// Runs a chain on a network, if there is one, and between two devices otherwise.

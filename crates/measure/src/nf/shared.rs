@@ -7,9 +7,8 @@ use rand::rngs::SmallRng;
 use rheostat_functions::antiddos::AntiDdosConfig;
 use rheostat_functions::bridge::BridgeConfig;
 use rheostat_functions::nat::{Mapping, SharedNat, Sharing};
-use rheostat_functions::portscan::PortscanConfig;
-use rheostat_functions::{AntiDdos, Bridge, Portscan, shipped};
-use rheostat_nf::DeviceSet;
+use rheostat_functions::{AntiDdos, Bridge, Portscan, PortscanConfig};
+use rheostat_nf::{DeviceSet, shared_link};
 use rheostat_state::txn::Objects;
 
 use super::measurement::Figure;
@@ -25,7 +24,7 @@ const FORGOTTEN: Duration = Duration::from_millis(500);
 pub(super) fn measure_antiddos(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureError> {
     let config = AntiDdosConfig { one_packet: FORGOTTEN, ..AntiDdosConfig::default() };
     let objects = Objects::new(spec.lanes);
-    run(spec, bench, &shipped::antiddos(AntiDdos::new(config, &objects), &objects)?)
+    run(spec, bench, shared_link(AntiDdos::new(config, &objects), &objects))
 }
 
 /// Measures the detector of port scans, with room for all pairs.
@@ -33,7 +32,7 @@ pub(super) fn measure_portscan(spec: &Spec, bench: &NfBench) -> Result<Figure, M
     let pairs = 2 * flows(spec) as usize;
     let config = PortscanConfig { pairs, retention: FORGOTTEN, ..PortscanConfig::default() };
     let objects = Objects::new(spec.lanes);
-    run(spec, bench, &shipped::portscan(Portscan::new(config, &objects), &objects)?)
+    run(spec, bench, shared_link(Portscan::new(config, &objects), &objects))
 }
 
 /// Measures the bridge, with room for all stations.
@@ -41,7 +40,7 @@ pub(super) fn measure_bridge(spec: &Spec, bench: &NfBench) -> Result<Figure, Mea
     let stations = 2 * flows(spec) as usize + 1_024;
     let config = BridgeConfig { stations, ..BridgeConfig::new(DeviceSet::first(2)) };
     let objects = Objects::new(spec.lanes);
-    run(spec, bench, &shipped::bridge(Bridge::new(config, &objects), &objects)?)
+    run(spec, bench, shared_link(Bridge::new(config, &objects), &objects))
 }
 
 /// Measures the NAT with mappings that all lanes share, with room for all flows.
@@ -51,5 +50,5 @@ pub(super) fn measure_nat(spec: &Spec, bench: &NfBench) -> Result<Figure, Measur
     let mut rng = SmallRng::seed_from_u64(spec.load.seed);
     let objects = Objects::new(spec.lanes);
     let nat = SharedNat::new(config, sharing, &objects, &mut rng).expect("no blocks to divide");
-    run(spec, bench, &shipped::shared_nat(nat, &objects)?)
+    run(spec, bench, shared_link(nat, &objects))
 }

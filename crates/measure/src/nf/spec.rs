@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use rheostat_functions::{ANTIDDOS, PORTSCAN};
 use rheostat_run::LoadReporting;
 use rheostat_traffic::Distribution;
 
@@ -33,6 +34,10 @@ pub enum ChainKind {
     NatShared,
     /// The firewall before the NAT, as in `configs/nat.toml`.
     FirewallNat,
+    /// The firewall, in a chain that is put together at run time.
+    FirewallDynamic,
+    /// The firewall before the NAT, put together at run time.
+    FirewallNatDynamic,
     /// The policer: two rates for each inner address.
     Policer,
     /// The monitor, with rankings and without a log.
@@ -55,7 +60,7 @@ pub enum ChainKind {
 
 impl ChainKind {
     /// All of them, from the least to the most.
-    pub const ALL: [ChainKind; 18] = [
+    pub const ALL: [ChainKind; 20] = [
         ChainKind::Harness,
         ChainKind::EmptyRss,
         ChainKind::Empty,
@@ -68,10 +73,12 @@ impl ChainKind {
         ChainKind::AntiDdos,
         ChainKind::Portscan,
         ChainKind::Firewall,
+        ChainKind::FirewallDynamic,
         ChainKind::Nat,
         ChainKind::NatSymmetric,
         ChainKind::NatShared,
         ChainKind::FirewallNat,
+        ChainKind::FirewallNatDynamic,
         ChainKind::Lb,
         ChainKind::Bridge,
     ];
@@ -91,14 +98,16 @@ impl ChainKind {
             ChainKind::NatSymmetric => "nat-apd",
             ChainKind::NatShared => "nat-eim",
             ChainKind::FirewallNat => "fw-nat",
+            ChainKind::FirewallDynamic => "firewall-dynamic",
+            ChainKind::FirewallNatDynamic => "fw-nat-dynamic",
             ChainKind::Policer => "policer",
             ChainKind::Monitor => "monitor",
             ChainKind::Router => "router",
             ChainKind::RouterWide => "router-10k",
             ChainKind::RouterFull => "router-1m",
             ChainKind::Lb => "lb",
-            ChainKind::AntiDdos => "antiddos",
-            ChainKind::Portscan => "portscan",
+            ChainKind::AntiDdos => ANTIDDOS.name,
+            ChainKind::Portscan => PORTSCAN.name,
             ChainKind::Bridge => "bridge",
         }
     }
@@ -118,6 +127,10 @@ impl ChainKind {
             ChainKind::NatSymmetric => "The NAT, address- and port-dependent mapping",
             ChainKind::NatShared => "The NAT on objects that all lanes share",
             ChainKind::FirewallNat => "The firewall before the NAT",
+            ChainKind::FirewallDynamic => "The firewall, its chain put together at run time",
+            ChainKind::FirewallNatDynamic => {
+                "The firewall before the NAT, put together at run time"
+            }
             ChainKind::Policer => "The policer",
             ChainKind::Monitor => "The monitor",
             ChainKind::Lb => "The load balancer",
@@ -138,8 +151,10 @@ impl ChainKind {
 
     /// Whether it keeps flows in shards, which lanes can own together.
     const fn owns_flows(self) -> bool {
-        use ChainKind::{Firewall, FirewallNat, Lb, Monitor, Nat, NatSymmetric, Policer};
-        matches!(self, Firewall | FirewallNat | Lb | Monitor | Nat | NatSymmetric | Policer)
+        use ChainKind::{Firewall, FirewallDynamic, FirewallNat, FirewallNatDynamic};
+        use ChainKind::{Lb, Monitor, Nat, NatSymmetric, Policer};
+        matches!(self, Firewall | FirewallDynamic | FirewallNat | FirewallNatDynamic)
+            || matches!(self, Lb | Monitor | Nat | NatSymmetric | Policer)
     }
 
     /// What lanes have to report of their load at least.
@@ -152,8 +167,8 @@ impl ChainKind {
 
     /// Whether servers see other endpoints than those of the clients.
     const fn translates(self) -> bool {
-        use ChainKind::{FirewallNat, Nat, NatShared, NatSymmetric};
-        matches!(self, Nat | NatSymmetric | NatShared | FirewallNat)
+        use ChainKind::{FirewallNat, FirewallNatDynamic, Nat, NatShared, NatSymmetric};
+        matches!(self, Nat | NatSymmetric | NatShared | FirewallNat | FirewallNatDynamic)
     }
 }
 
