@@ -12,6 +12,6 @@ fn a_recorded_load_is_compared_at_its_rate() {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&compared.stdout).into_owned();
-    let wanted = "work 1us+100us, inline-dfcfs, 40 k requests per second\n  offered";
+    let wanted = "work 1us+100us, inline-dfcfs, 40\u{a0}k requests per second\n  offered";
     assert!(printed.contains(wanted), "{printed}");
 }

@@ -45,6 +45,9 @@ pub struct DynamicChain {
     translation: Option<Translation>,
     aliases: bool,
     objects: Option<Objects>,
+    /// Whether a function with state per shard has its flows in the chain's entries. It then decides how long these live: a
+    /// detector on shared objects must not end a connection that a firewall knows.
+    owns: bool,
     /// The places of all states, if all functions have a fast path.
     steady: Option<StateBits>,
 }
@@ -89,12 +92,25 @@ impl DynamicChain {
         let aliases = links.iter().any(|link| link.aliases());
         let namings: Result<Vec<_>, _> =
             links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();
+        let namings = namings?;
+        let owns = links.iter().zip(&namings).any(|(link, naming)| {
+            link.objects().is_none() && matches!(naming, Naming::Chain | Naming::Selected)
+        });
         let placed =
-            links.into_iter().zip(namings?).map(|(link, naming)| link.place(naming, layout));
+            links.into_iter().zip(namings).map(|(link, naming)| link.place(naming, layout));
         let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
         let places: Option<Vec<_>> = links.iter().map(|link| link.steady_place()).collect();
         let steady = places.and_then(|places| places.into_iter().reduce(StateBits::and));
-        Ok(DynamicChain { links, packet_set, steering, translation, aliases, objects, steady })
+        Ok(DynamicChain {
+            links,
+            packet_set,
+            steering,
+            translation,
+            aliases,
+            objects,
+            owns,
+            steady,
+        })
     }
 
     /// The places of the functions, in the order in which packets from `side` pass them.
@@ -126,7 +142,12 @@ impl DynamicChain {
                 None => visit.call(link, local, scope, packet)?,
                 Some(_) => {
                     starts[at] = log.mark();
-                    transacted::visit(link, local, scope, packet, visit, log)?
+                    let asked = (scope.requests.deadline, scope.requests.evictable);
+                    let verdict = transacted::visit(link, local, scope, packet, visit, log)?;
+                    if self.owns {
+                        (scope.requests.deadline, scope.requests.evictable) = asked;
+                    }
+                    verdict
                 }
             };
             match verdict {
