@@ -203,8 +203,9 @@ impl<L> Cx<'_, L> {
     }
 
     /// Lets the flow live until `deadline`. When several functions of a chain call it for one packet,
-    /// the earliest time counts (in a chain with functions on shared objects, those with state per shard decide); when none does, the deadline stays. A flow for which no function ever
-    /// calls it lives for [`DEFAULT_LIFETIME`].
+    /// the earliest time counts; beside functions with state per shard, those on shared objects do not
+    /// count. When none calls it, the deadline stays. A flow for which no function ever calls it lives
+    /// for [`DEFAULT_LIFETIME`].
     #[inline]
     pub fn expire_at(&mut self, deadline: Time) {
         let requests = &mut self.scope.requests;
