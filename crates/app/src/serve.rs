@@ -130,7 +130,7 @@ pub(crate) fn applications() -> Vec<ApplicationRegistration> {
     others.into_iter().chain(own).collect()
 }
 
-/// Serves as the flags state until it is told to end, and reports.
+/// Serves as the flags state until a signal or `rheo stop` ends it, and reports.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     if args.acts(app)? {
         return Ok(ExitCode::SUCCESS);
@@ -139,7 +139,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     serve(config, faults, report)
 }
 
-/// Serves as a configuration states, which has a service, until it is told to end, and reports. `faults` are put before its device.
+/// Serves as a configuration with a service states until a signal or `rheo stop` ends it, and reports. `faults` are put before
+/// its device.
 ///
 /// # Errors
 /// [`Error`] when the service cannot start.

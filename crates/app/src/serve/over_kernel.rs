@@ -26,7 +26,7 @@ pub(crate) fn is_over_kernel(config: &Config) -> bool {
     matches!(&config.devices[..], [device] if device.kind == DeviceKind::Host)
 }
 
-/// Serves until the service is told to end, and reports.
+/// Serves until a signal ends the service, and reports.
 ///
 /// # Errors
 /// [`Error`] when the service cannot start.
