@@ -11,10 +11,11 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::DeviceId;
 use rheostat_io::{
-    CableEnd, Device, InterfaceLink, OpenError, PacketConfig, PacketDevice, TapConfig, TapDevice,
-    XdpConfig, XdpDevice,
+    CableEnd, Device, OpenError, PacketConfig, PacketDevice, TapConfig, TapDevice, XdpConfig,
+    XdpDevice,
 };
 use rheostat_ip::{Interface, Network, NetworkError, Policy, Route};
+use rheostat_kernel::InterfaceLink;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::poll::Interrupt;

@@ -7,11 +7,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the bottom to the top. `nf` and `functions` on the one hand, `tcp` and `serve` on the other ignore each other; only tests use `testkit`, which stands above all others.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 25] = [
     "base",
     "packet",
     "steer",
     "settings",
+    "kernel",
+    "capture",
     "io",
     "traffic",
     "state",
@@ -34,8 +36,9 @@ const LAYERS: [&str; 23] = [
 ];
 
 /// Where unsafe code may stand.
-const UNSAFE: [&str; 10] = [
+const UNSAFE: [&str; 11] = [
     "crates/packet/src/mbuf",
+    "crates/kernel/src/sys",
     "crates/io/src/sys",
     "crates/io/src/backend",
     "crates/state/src/flow_table",

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rheostat_io::layer::capture::Expression;
+use rheostat_capture::Expression;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 
 thread_local! {

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
 use rheostat_base::DeviceId;
-use rheostat_ip::kernel::KernelTables;
-use rheostat_ip::kernel::message::Messages;
+use rheostat_ip::KernelTables;
+use rheostat_kernel::routing::Messages;
 
 /// Bytes of the shortest message, its header.
 const HEADER: usize = 16;

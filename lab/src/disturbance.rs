@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use rheostat_io::sleep::run_delay;
+use rheostat_kernel::sleep::run_delay;
 
 /// Ticks of `/proc/stat` a second, whatever the kernel's own are (proc(5), `USER_HZ`).
 const TICKS: u64 = 100;

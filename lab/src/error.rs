@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rheostat_base::core_set::CoreError;
+use rheostat_kernel::core_set::CoreError;
 use rheostat_nf::ChainError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::{StartError, Violation};

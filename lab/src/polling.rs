@@ -17,11 +17,12 @@ mod tests;
 use std::cell::Cell;
 use std::time::Duration;
 
-use rheostat_base::core_set::pin_current_thread;
-use rheostat_base::{Clock, CoreSet};
+use rheostat_base::Clock;
 use rheostat_io::DrawnArrivals;
-use rheostat_io::scheduling::{Priority, RaisedPriority};
-use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::pin_current_thread;
+use rheostat_kernel::priority::{Priority, RaisedPriority};
+use rheostat_kernel::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_measure::noise::Noise;
 use rheostat_measure::rounding::rounded;
 use rheostat_run::Polling;

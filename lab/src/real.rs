@@ -13,8 +13,8 @@ mod testbed;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
 use rheostat_io::DrawnArrivals;
+use rheostat_kernel::CoreSet;
 
 use self::busy_work::RoundTime;
 use self::testbed::{Arriving, Testbed};

@@ -21,7 +21,7 @@ mod workload;
 
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::confidence::Median;
 use rheostat_measure::rounding::{to_tenths, to_thousandths};

@@ -14,7 +14,7 @@ mod worker;
 
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
 use measurement::{Rate, measure_latency, measure_order, measure_rates};

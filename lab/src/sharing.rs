@@ -14,7 +14,8 @@ mod tables;
 
 use std::{fmt, thread};
 
-use rheostat_base::{Clock, CoreSet};
+use rheostat_base::Clock;
+use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
 use crate::pace::Pace;

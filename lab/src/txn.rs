@@ -13,7 +13,8 @@ mod window;
 
 use std::fmt;
 
-use rheostat_base::{Clock, CoreSet};
+use rheostat_base::Clock;
+use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
 use engine::{Engine, GlobalLock, Optimistic, SharedTable, TwoPhase, Unshared};

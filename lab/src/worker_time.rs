@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use rheostat_io::thread_cpu_time;
+use rheostat_kernel::thread_cpu_time;
 
 /// What the names of workers' threads begin with.
 const WORKER: &str = "rheo-worker-";

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 use rheostat_lab::BenchError;
 use rheostat_lab::real::{Real, Trial, trials};
 use rheostat_lab::record::Run;

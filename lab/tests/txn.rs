@@ -3,7 +3,7 @@
 //!
 //! Timed: threads, clock.
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 use rheostat_lab::BenchError;
 use rheostat_lab::txn::{EngineKind, Selection, TxnBench, Workload};
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_io::sleep::{SleepPoint, SleepProfile};
+use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 use rheostat_lab::vacation::{
     Case, CaseRows, CaseTemplate, Figure, Measurement, Observation, Policy, Simulation,
     VacationBench, VacationRow,

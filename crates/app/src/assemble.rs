@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::core_set::CoreError;
-use rheostat_base::{Clock, CoreId, CoreSet, DeviceId};
+use rheostat_base::{Clock, CoreId, DeviceId};
 use rheostat_control::config::device::DeviceConfig;
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::workers::MAX_LANES;
@@ -16,6 +15,8 @@ use rheostat_functions::lb::check::HealthChecks;
 use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::{Network, RunLimit};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::CoreError;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Family, Mempool, MempoolConfig};

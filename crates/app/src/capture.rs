@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use rheostat_capture::{Expression, Pcapng};
 use rheostat_control::FileId;
-use rheostat_io::layer::capture::{Expression, Pcapng};
 use rheostat_observe::capture::interface;
 use rheostat_observe::control::{CaptureRequest, FileInUse, Reply, Request};
 use rheostat_packet::LinkType;

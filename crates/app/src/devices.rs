@@ -10,10 +10,11 @@ use rheostat_control::config::device::live::{Access, OnLoss};
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
-    CaptureSource, CaptureWriter, Device, Drawing, Driver, InterfaceLink, NullSink, OpenError,
-    Opening, Pacing, PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimNic,
-    Sink, TapConfig, TapDevice, WriteError, XdpConfig, XdpDevice, is_standard,
+    CaptureSource, CaptureWriter, Device, Drawing, Driver, NullSink, OpenError, Opening, Pacing,
+    PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimNic, Sink, TapConfig,
+    TapDevice, WriteError, XdpConfig, XdpDevice, is_standard,
 };
+use rheostat_kernel::InterfaceLink;
 use rheostat_packet::Mempool;
 use rheostat_steer::{Orientation, Steering};
 use rheostat_traffic::{EchoServer, Mix, MixError, Source, Stations};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use rheostat_base::Topology;
+use rheostat_kernel::Topology;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;

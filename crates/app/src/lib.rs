@@ -19,7 +19,6 @@ mod explain;
 mod generate;
 #[cfg(test)]
 mod help_and_version;
-mod identity;
 pub mod interrupt;
 mod kept_file;
 mod laboratory;

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rheostat_base::capability::Capability;
-use rheostat_base::{DeviceId, privileges};
+use rheostat_base::DeviceId;
 use rheostat_control::{LinkChange, LinkFollower, LinkHandler};
+use rheostat_io::DeviceMonitor;
 use rheostat_io::layer::reopen::Reopener;
-use rheostat_io::{DeviceMonitor, LinkEvent, LinkState, LinkWatch};
 use rheostat_ip::Network;
+use rheostat_kernel::capability::Capability;
+use rheostat_kernel::privileges;
+use rheostat_kernel::{LinkEvent, LinkState, LinkWatch};
 use rheostat_observe::{LinkBoard, LinkWord};
 
 use crate::mtu::Mtus;

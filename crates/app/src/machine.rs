@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rheostat_base::{CoreId, CoreSet};
+use rheostat_base::CoreId;
 use rheostat_control::config::workers::CoreList;
 use rheostat_control::{Config, CoreState, FileId, Machine};
-use rheostat_io::InterfaceLink;
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::InterfaceLink;
 use rheostat_observe::control::FileInUse;
 
 /// Symbolic links that are followed to a file that is not there yet: as many as the kernel follows.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::fs;
 use std::sync::Arc;
 
-use rheostat_base::{Cgroups, ShardId};
+use rheostat_base::ShardId;
 use rheostat_control::Config;
 use rheostat_control::config::ServeConfig;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{DrawnArrivals, Peer};
+use rheostat_kernel::Cgroups;
 use rheostat_measure::allocation;
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;

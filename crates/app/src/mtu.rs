@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::DeviceId;
 use rheostat_control::Config;
-use rheostat_io::InterfaceLink;
 use rheostat_ip::Network;
+use rheostat_kernel::InterfaceLink;
 use rheostat_run::RunView;
 
 /// The least MTU of IPv6 (RFC 8200, section 5).

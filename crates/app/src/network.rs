@@ -11,11 +11,12 @@ use rheostat_control::config::network::RouteConfig;
 use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_functions::lb::LbConfig;
 use rheostat_functions::lb::check::{HealthChecks, NoSource};
-use rheostat_io::{DeviceFacts, InterfaceLink};
-use rheostat_ip::kernel::KnownNeighbours;
+use rheostat_io::DeviceFacts;
+use rheostat_ip::KnownNeighbours;
 use rheostat_ip::{
     Hop, Interface, InterfaceAddress, Network, NetworkError, Policy, Route, RunLimit,
 };
+use rheostat_kernel::InterfaceLink;
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 use thiserror::Error;
 

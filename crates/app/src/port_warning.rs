@@ -31,7 +31,7 @@ impl PortWatch {
         let (mut warnings, start) = (PortWarnings::default(), Instant::now());
         let watch = move || {
             // What it could not give up is found when the run makes sure of it.
-            let _ = rheostat_base::privileges::give_up();
+            let _ = rheostat_kernel::privileges::give_up();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 for warning in warnings.due(&board.lines(SystemTime::now()), start.elapsed()) {
                     err!("warning: {warning}");

@@ -2,6 +2,7 @@
 //! reports its outcome. What only the kernel decides when a device opens, such as privileges, is left to the run.
 
 use rheostat_control::{Config, MissingInput};
+use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_nf::AnyChain;
 use rheostat_observe::LogError;
 use thiserror::Error;
@@ -9,7 +10,6 @@ use thiserror::Error;
 use crate::assemble::{self, AssembleError, Layout};
 use crate::control::{ControlSocket, SocketError};
 use crate::devices::{self, DeviceError};
-use crate::identity::{self, UnknownName};
 use crate::memory::{MemoryLimits, MemoryPlan, TooMuchMemory};
 use crate::network::{self, NoAddress, WiringError};
 use crate::output_file;

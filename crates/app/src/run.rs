@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_base::privileges::{self, Identity, PrivilegeError};
 use rheostat_control::{
     Balance, Balancer, Balancing, Config, DeviceOverride, LoadError, Overrides,
 };
 use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_io::OpenError;
-use rheostat_io::scheduling::{Priority, RaisedPriority};
 use rheostat_io::{CaptureWriter, is_standard};
 use rheostat_ip::RunLimit;
+use rheostat_kernel::identity::{self, UnknownName};
+use rheostat_kernel::priority::{Priority, RaisedPriority};
+use rheostat_kernel::privileges::{self, Identity, PrivilegeError};
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
     Summary,
@@ -30,7 +31,6 @@ use crate::assemble::{self, AssembleError, Assembly};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
 use crate::control::{ControlSocket, Instance, Server, SocketError};
 use crate::error::cause;
-use crate::identity::{self, UnknownName};
 use crate::links::Links;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};

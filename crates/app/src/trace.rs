@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use rheostat_io::layer::capture::Expression;
+use rheostat_capture::Expression;
 use rheostat_observe::control::{Reply, Request, TraceRequest};
 use thiserror::Error;
 

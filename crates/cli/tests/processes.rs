@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 use serde_json::Value;
 
 #[test]

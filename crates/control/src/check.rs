@@ -15,7 +15,7 @@ mod sharing;
 
 use std::path::Path;
 
-use rheostat_io::scheduling::Priority;
+use rheostat_kernel::priority::Priority;
 use rheostat_steer::Orientation;
 
 use crate::config::{Config, DeviceConfig};

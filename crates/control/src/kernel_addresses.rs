@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat_base::DeviceId;
-use rheostat_io::netlink::{LONGEST, NetlinkSocket, Received};
-use rheostat_ip::kernel::message::Messages;
-use rheostat_ip::kernel::{KernelTables, Progress};
+use rheostat_ip::{KernelTables, Progress};
+use rheostat_kernel::netlink::{LONGEST, NetlinkSocket, Received};
+use rheostat_kernel::routing::Messages;
 
 /// How long the kernel may take to answer a request.
 const TIMEOUT: Duration = Duration::from_secs(2);

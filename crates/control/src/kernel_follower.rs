@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, privileges};
-use rheostat_io::netlink::{LONGEST, NetlinkSocket, Received};
-use rheostat_ip::kernel::message::{GROUPS, Messages};
-use rheostat_ip::kernel::{KernelTables, KnownNeighbours, Progress};
+use rheostat_base::DeviceId;
+use rheostat_ip::{KernelTables, KnownNeighbours, Progress};
 use rheostat_ip::{Network, Route, RouteError};
+use rheostat_kernel::netlink::{LONGEST, NetlinkSocket, Received};
+use rheostat_kernel::privileges;
+use rheostat_kernel::routing::{GROUPS, Messages};
 
 /// How long is waited for the kernel before it is looked whether the run is over.
 const TIMEOUT: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use rheostat_base::DeviceId;
-use rheostat_io::InterfaceLink;
 use rheostat_ip::Resolver;
+use rheostat_kernel::InterfaceLink;
 
 /// Where nobody listens (RFC 863). A host may report that the port is unreachable; the report goes to the kernel.
 const DISCARD: u16 = 9;

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rheostat_base::DeviceId;
-use rheostat_io::{LinkEvent, LinkState, LinkWatch};
+use rheostat_kernel::{LinkEvent, LinkState, LinkWatch};
 
 /// How long the thread waits for the kernel before it looks whether the run is over.
 const TIMEOUT: Duration = Duration::from_millis(100);

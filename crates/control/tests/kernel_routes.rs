@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::DeviceId;
 use rheostat_control::KernelFollower;
-use rheostat_ip::kernel::KnownNeighbours;
+use rheostat_ip::KnownNeighbours;
 use rheostat_ip::{Hop, Interface, Network, Policy, Route};
 use rheostat_testkit::namespace::{isolated, shell};
 

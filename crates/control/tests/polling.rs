@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rheostat_control::Config;
-use rheostat_io::scheduling::Priority;
+use rheostat_kernel::priority::Priority;
 use rheostat_run::poll::StepSleep;
 use rheostat_run::poll::metronome::{
     Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, Timeouts,

@@ -1,6 +1,5 @@
 //! Layers around a device.
 
-pub mod capture;
 pub mod fault;
 pub mod impair;
 pub mod layered;
@@ -8,4 +7,3 @@ pub mod ordered;
 #[cfg(not(any(loom, shuttle)))]
 pub mod reopen;
 pub mod shared_receive;
-pub mod trace;

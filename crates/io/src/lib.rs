@@ -3,25 +3,16 @@
 pub mod backend;
 pub mod device;
 pub mod error;
-pub mod filter;
-#[cfg(not(any(loom, shuttle)))]
-pub mod interface_link;
 #[cfg(not(any(loom, shuttle)))]
 pub mod kind;
 pub mod layer;
-#[cfg(not(any(loom, shuttle)))]
-pub mod link_events;
 pub mod replay_barrier;
 mod responder;
-pub mod scheduling;
 pub mod segmentation;
 pub mod sharing;
 pub mod sink;
-pub mod sleep;
 mod source;
 mod sys;
-#[cfg(not(any(loom, shuttle)))]
-pub use sys::netlink;
 
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
@@ -41,26 +32,13 @@ pub use device::{
     SourceWork, TxQueue, Unsent,
 };
 pub use error::OpenError;
-pub use filter::{Endpoints, Filter, FilterError, Match};
-#[cfg(not(any(loom, shuttle)))]
-pub use interface_link::InterfaceLink;
 #[cfg(not(any(loom, shuttle)))]
 pub use kind::{DeviceFacts, DeviceRegistration, DeviceSetup, Opening, Refusal};
 pub use layer::fault::{FaultConfig, FaultCounters, FaultyRx, with_faults};
 pub use layer::impair::{ImpairConfig, ImpairCounts, ImpairError, ImpairMonitor, impair};
 pub use layer::layered::LayeredDevice;
-#[cfg(not(any(loom, shuttle)))]
-pub use link_events::{LinkEvent, LinkState, LinkWatch};
 pub use replay_barrier::ReplayBarrier;
 pub use responder::{Peer, Responder};
 pub use sharing::{ClaimantCounters, DepartureCounters, SharingCounters};
 pub use sink::{Collected, Collector, NullSink, Sink};
 pub use source::{Arrival, Silence, Source};
-#[cfg(not(any(loom, shuttle)))]
-pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
-#[cfg(not(any(loom, shuttle)))]
-pub use sys::netdev::{Napi, NapiSettings, XdpFeatures, napis, xdp_features};
-#[cfg(all(any(test, feature = "test-filters"), not(any(loom, shuttle))))]
-pub use sys::seccomp::refuse_timer_slack;
-#[cfg(not(any(loom, shuttle)))]
-pub use sys::thread_clock::thread_cpu_time;

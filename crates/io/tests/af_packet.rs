@@ -11,7 +11,8 @@ use crate::support::live::{
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number, udp};
 use rheostat_base::{DeviceId, DropReason, QueueId, Time};
-use rheostat_io::{Device, Filter, Match, PacketConfig, PacketDevice, PacketOpenError};
+use rheostat_capture::{Filter, Match};
+use rheostat_io::{Device, PacketConfig, PacketDevice, PacketOpenError};
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use rheostat_testkit::namespace::in_own_network;

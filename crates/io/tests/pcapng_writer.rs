@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
+use rheostat_capture::{Pcapng, Taken};
 use rheostat_io::backend::pcap::read_all;
-use rheostat_io::layer::capture::{Pcapng, Taken};
 use rheostat_packet::LinkType;
 
 /// An ARP request, 42 bytes.

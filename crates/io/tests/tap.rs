@@ -10,9 +10,8 @@ use crate::support::live::{self, Open, forward, output, transfer};
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number};
 use rheostat_base::{DeviceId, QueueId, Time};
-use rheostat_io::{
-    Device, Filter, Match, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError,
-};
+use rheostat_capture::{Filter, Match};
+use rheostat_io::{Device, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError};
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use rheostat_testkit::namespace::in_own_network;

@@ -6,7 +6,7 @@ mod discovery;
 mod fragmentation;
 mod icmp_error;
 mod interface;
-pub mod kernel;
+pub mod kernel_tables;
 mod link;
 mod local_service;
 pub mod neighbour;
@@ -23,6 +23,7 @@ mod unreachable;
 
 pub use icmp_error::{Problem, icmp_error};
 pub use interface::{Interface, InterfaceAddress};
+pub use kernel_tables::{KernelTables, KnownNeighbours, Progress};
 pub use link::Received;
 pub use local_service::{LocalPacket, LocalService, Outbox};
 pub use neighbour::{NeighbourKey, NeighbourLimits, NeighbourState};

@@ -31,7 +31,7 @@ impl Machine {
         });
         Machine {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(unknown),
-            cores: rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len()),
+            cores: rheostat_kernel::CoreSet::available().map_or(1, |set| set.cores().len()),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
                 .map_or_else(|_| unknown(), |text| text.trim().to_owned()),
             memory_gib: (kib.unwrap_or(0) + (1 << 19)) >> 20,

@@ -3,8 +3,9 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
-use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, ClockSource, CoreId, CoreSet};
+use rheostat_base::{Clock, ClockSource, CoreId};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use serde::{Deserialize, Serialize};
 
 /// Shorter pauses between two looks at the clock are the loop itself, or too short to matter.

@@ -1,7 +1,7 @@
 //! Packets copied from a run, as they travel over the control socket.
 
 use rheostat_base::{DeviceId, DropReason};
-use rheostat_io::layer::capture::{Copied, Expression, Point, Taken, Wanted};
+use rheostat_capture::{Copied, Expression, Point, Taken, Wanted};
 use rheostat_packet::LinkType;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -13,7 +13,7 @@ mod sleeps;
 
 use std::fmt;
 
-use rheostat_io::{Channels, Napi, Rings, Spreading, XdpFeatures};
+use rheostat_kernel::{Channels, Napi, Rings, Spreading, XdpFeatures};
 use serde::Serialize;
 
 pub use sleeps::{SleepFacts, SleepReport, SleepRow, TargetRow};

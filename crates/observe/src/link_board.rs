@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rheostat_io::{LinkEvent, LinkState};
+use rheostat_kernel::{LinkEvent, LinkState};
 use serde::{Deserialize, Serialize};
 
 /// How a link stands.

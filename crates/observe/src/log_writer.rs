@@ -112,7 +112,7 @@ impl LogWriter {
         let stopped = stop.clone();
         let write = move || {
             // The file is open. What it could not give up is found when the run makes sure of it.
-            let _ = rheostat_base::privileges::give_up();
+            let _ = rheostat_kernel::privileges::give_up();
             follow(&mut lines, &mut output, &stopped);
         };
         let thread = thread::Builder::new().name("rheo-log".into()).spawn(write).map_err(wrong)?;

@@ -8,7 +8,7 @@ pub use path::PacketPath;
 pub use point::{Flow, TracePoint, What};
 pub use segment::{DecisionLine, SegmentLine};
 
-use rheostat_io::layer::trace::Event;
+use rheostat_capture::trace::Event;
 
 use crate::control::TraceRequest;
 
@@ -91,7 +91,7 @@ impl TraceRequest {
     }
 
     /// The expression that they match, or what is wrong with it.
-    pub fn expression(&self) -> Result<Option<rheostat_io::layer::capture::Expression>, String> {
+    pub fn expression(&self) -> Result<Option<rheostat_capture::Expression>, String> {
         crate::capture::expression(self.filter.as_deref())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rheostat_base::Time;
 use rheostat_base::sync::try_lock::TryLock;
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 
 use crate::lane::Lane;
 use crate::poll::metronome::{LanePolicy, MetronomeSettings};

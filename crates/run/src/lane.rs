@@ -66,9 +66,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::{Clock, DropReason, Histogram, LaneId, Time};
+use rheostat_capture::LaneMirror;
+use rheostat_capture::trace::Step;
 use rheostat_io::Rest;
-use rheostat_io::layer::capture::LaneMirror;
-use rheostat_io::layer::trace::Step;
 use rheostat_packet::{BURST, Mbuf};
 use rheostat_state::{DetachedFlow, FlowHasher, Shard};
 use rheostat_steer::Steering;

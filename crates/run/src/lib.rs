@@ -50,8 +50,8 @@ pub use pool::{
     WithClients,
 };
 pub use queue_map::{QueueMap, QueueMapError};
+pub use rheostat_capture::trace::Step;
 pub use rheostat_io::layer::shared_receive::Sharing;
-pub use rheostat_io::layer::trace::Step;
 pub use runtime::{FLOWS_AWAY, MigrationTimes, RunReport, Runtime, RuntimeConfig, StartError};
 pub use service::Service;
 pub use shard_set::{Entry, ShardSet};

@@ -46,9 +46,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rheostat_base::choice::IdlePolicy;
-use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::sync::stamped_ring;
 use rheostat_base::{CoreId, sync};
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use thiserror::Error;
 
 use self::channel::{Back, Front, MemberState, NotifierSlot};

@@ -13,12 +13,12 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::sync::try_lock::TryLock;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram, LaneId};
+use rheostat_capture::{Epoch, Mirrors};
 use rheostat_io::Device;
-use rheostat_io::layer::capture::{Epoch, Mirrors};
 use rheostat_io::layer::shared_receive::Sharing;
+use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_packet::Mempool;
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;

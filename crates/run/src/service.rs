@@ -26,7 +26,7 @@ pub trait Service: Send + 'static {
     /// Whether the service says what it did with packets ([`LaneMirror::comment_on_received`]), so that their copies have to wait
     /// for that.
     ///
-    /// [`LaneMirror::comment_on_received`]: rheostat_io::layer::capture::LaneMirror::comment_on_received
+    /// [`LaneMirror::comment_on_received`]: rheostat_capture::LaneMirror::comment_on_received
     fn comments(&self) -> bool {
         false
     }

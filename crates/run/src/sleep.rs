@@ -1,19 +1,19 @@
 //! Sleeps of workers. Models of the protocols between them run without the operating system, and do not sleep.
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use rheostat_io::sleep::{RunDelay, SAMPLES_AT_START, Sleeper, calibrate};
+pub(crate) use rheostat_kernel::sleep::{RunDelay, SAMPLES_AT_START, Sleeper, calibrate};
 
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{SAMPLES_AT_START, Sleeper, calibrate};
 #[cfg(any(loom, shuttle))]
-pub(crate) use rheostat_io::sleep::RunDelay;
+pub(crate) use rheostat_kernel::sleep::RunDelay;
 
 #[cfg(any(loom, shuttle))]
 mod model {
     use std::time::Duration;
 
     use rheostat_base::Clock;
-    use rheostat_io::sleep::SleepProfile;
+    use rheostat_kernel::sleep::SleepProfile;
 
     pub(crate) const SAMPLES_AT_START: usize = 1;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, QueueId, Time, sync};
-use rheostat_io::layer::capture::{Epoch, Mirrors};
+use rheostat_capture::{Epoch, Mirrors};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, SharingCounters, SourceWork};
 use rheostat_steer::{Fence, HashKey, IndirectionTable, RewriteError, Steering};
 use thiserror::Error;

@@ -158,7 +158,7 @@ fn workers_without_exact_sleeps_say_so_once_and_lose_nothing() {
         let workers = 2;
         // The filter is the thread's, and that of workers which it starts.
         let run = std::thread::spawn(move || {
-            rheostat_io::refuse_timer_slack();
+            rheostat_kernel::refuse_timer_slack();
             let source = Datagrams::new(FLOWS, COUNT);
             let runtime = start_polling(polling, (workers, 2), source, Pacing::Lossless);
             // A warning is there once a worker has slept.

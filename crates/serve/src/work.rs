@@ -18,8 +18,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 
-use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::{Clock, CoreId, LaneId};
+use rheostat_kernel::core_set::pin_current_thread;
 
 pub use self::buffer::BufferSize;
 pub use self::computation::Computation;
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_worker_gets_its_buffer_on_its_core() {
         let config = WorkConfig { kind: WorkKind::Random, ..WorkConfig::default() };
-        let core = rheostat_base::CoreSet::available().unwrap().cores()[0];
+        let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
         let work = Work::new(&config, Operations::new([(1_000, 1)]), 4_096, vec![core]);
         assert_eq!(work.worker(LaneId(0)).computation.buffer(), 4_096);
         assert_eq!(work.worker(LaneId(1)).computation.buffer(), 4_096);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rheostat_io::layer::capture::{Mirrors, Point, Trace, Wanted};
+use rheostat_capture::{Mirrors, Point, Trace, Wanted};
 use rheostat_observe::trace::{PacketPath, TraceLog, What};
 use rheostat_packet::wire::TcpSegment;
 use rheostat_packet::{Headers, LinkType};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rheostat_app::operations_of_roots;
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 use rheostat_measure::allocation;
 use rheostat_measure::record::RowRecorder;
 use serde::Serialize;

@@ -18,7 +18,8 @@ use crate::report;
 use crate::scenario::AnyScenario;
 use crate::sim::Simulator;
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_base::{Clock, CoreSet};
+use rheostat_base::Clock;
+use rheostat_kernel::CoreSet;
 
 pub(crate) use self::sched::{NOTE as SIMULATED_NOTE, SchedSetup};
 use crate::commands::Failed;

@@ -5,8 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::core_set::pin_current_thread;
-use rheostat_base::{Clock, CoreId, CoreSet, LaneId};
+use rheostat_base::{Clock, CoreId, LaneId};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_state::txn::{Profile, Txn};
 
 use super::Pattern;

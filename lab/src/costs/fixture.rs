@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreSet, DeviceId, LaneId};
+use rheostat_base::{Clock, DeviceId, LaneId};
 use rheostat_functions::shipped;
 use rheostat_io::{Device, Drawing, Driver, NullSink, Pacing, SimConfig, SimNic};
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Routes, Runtime, RuntimeConfig, Service};
 use rheostat_state::{FlowHasher, Shard};

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rheostat_base::{CoreSet, LaneId, QueueId, ShardId};
+use rheostat_base::{LaneId, QueueId, ShardId};
+use rheostat_kernel::CoreSet;
 use rheostat_measure::noise::Noise;
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;

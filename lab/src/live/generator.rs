@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rheostat_base::core_set::{CoreSet, pin_current_thread};
+use rheostat_kernel::core_set::{CoreSet, pin_current_thread};
 
 use super::cpu::{CpuTime, CpuUse};
 use super::error::LiveError;

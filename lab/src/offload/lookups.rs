@@ -9,8 +9,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rheostat_base::core_set::pin_current_thread;
-use rheostat_base::{CoreSet, Time};
+use rheostat_base::Time;
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_measure::rounding::to_hundredths;
 use rheostat_packet::{BURST, FlowKey};
 use rheostat_state::{

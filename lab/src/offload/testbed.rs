@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreSet, LaneId};
+use rheostat_base::{Clock, LaneId};
+use rheostat_kernel::CoreSet;
 use rheostat_measure::memory::{LAN, WAN};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, StageSwitch};

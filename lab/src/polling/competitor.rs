@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rheostat_base::CoreId;
-use rheostat_base::core_set::pin_current_thread;
-use rheostat_io::scheduling::{Priority, RaisedPriority};
+use rheostat_kernel::core_set::pin_current_thread;
+use rheostat_kernel::priority::{Priority, RaisedPriority};
 
 use crate::error::BenchError;
 use crate::real::busy_work::run;
@@ -100,7 +100,7 @@ impl Drop for Competitor {
 /// # Errors
 /// What the operating system said of a core, the nice value, or a pipe.
 pub fn compete(cores: &[CoreId], nice: i8) -> Result<(), BenchError> {
-    let refused = |error: rheostat_io::scheduling::PriorityRefused| BenchError::Io(error.source);
+    let refused = |error: rheostat_kernel::priority::PriorityRefused| BenchError::Io(error.source);
     // Kept until the end: threads inherit it.
     let _priority = RaisedPriority::new(Priority::Nice(nice)).map_err(refused)?;
     let start = Instant::now();

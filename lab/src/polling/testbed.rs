@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, ClockSource, CoreId, CoreSet, QueueId};
+use rheostat_base::{Clock, ClockSource, CoreId, QueueId};
 use rheostat_io::{Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink};
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{

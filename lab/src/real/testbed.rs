@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheostat_base::{Clock, ClockSource, CoreSet, DeviceId, LaneId};
+use rheostat_base::{Clock, ClockSource, DeviceId, LaneId};
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::{BalanceBoard, Balancer, Balancing, Role};
 use rheostat_functions::shipped;
 use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{
     Classes, LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Sample, Service,

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{CoreId, CoreSet};
+use rheostat_base::CoreId;
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use rheostat_measure::rounding::to_tenths;
 
 /// Round trips that are timed together, and how often they are.
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn threads_answer_each_other_on_one_core_too() {
-        let core = rheostat_base::CoreSet::available().unwrap().cores()[0];
+        let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
         assert!(core_to_core_ns([core; 2]).unwrap() > 0.0);
     }
 

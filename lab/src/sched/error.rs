@@ -89,7 +89,7 @@ macro_rules! through_bench {
 }
 
 through_bench!(
-    rheostat_base::core_set::CoreError,
+    rheostat_kernel::core_set::CoreError,
     rheostat_packet::mbuf::PoolError,
     rheostat_state::ArenaError,
     rheostat_steer::SteeringError,

@@ -12,12 +12,12 @@ use std::thread;
 use std::time::Instant;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::sync::load_fence::wait_for_loads;
 use rheostat_base::sync::take_cell::TakeCell;
 use rheostat_base::{Clock, CoreId, Time};
 use rheostat_io::layer::shared_receive::{Sharing, share_receive};
 use rheostat_io::{Rest, RxQueue};
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 
 use super::error::SchedBenchError;
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn steps_of_two_threads_follow_one_another() {
-        let core = rheostat_base::CoreSet::available().unwrap().cores()[0];
+        let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
         let order = std::sync::Mutex::new(Vec::new());
         let step = |name: u64| {
             let order = &order;

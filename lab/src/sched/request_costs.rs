@@ -29,8 +29,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rheostat_base::Clock;
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, CoreSet};
+use rheostat_kernel::CoreSet;
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;
 use rheostat_tcp::sched::{Outstanding, Scheduler};

@@ -6,9 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, CoreSet, DeviceId};
+use rheostat_base::{Clock, DeviceId};
 use rheostat_io::Device;
 use rheostat_ip::{Interface, Network, Policy};
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Pool, Runtime, RuntimeConfig};
 use rheostat_serve::work::{Operations, Work, WorkConfig};

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use rheostat_base::core_set::pin_current_thread;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram};
+use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_packet::{Burst, Mbuf, Mempool, PoolCache};
 
 use super::Work;

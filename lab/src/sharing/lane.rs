@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::iter::Sum;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::core_set::{CoreError, pin_current_thread};
 use rheostat_base::{Clock, CoreId};
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 
 use super::Action;
 use super::arrivals::{Flow, Packet};

@@ -5,8 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, ClockSource, CoreSet};
+use rheostat_base::{Clock, ClockSource};
 use rheostat_io::Device;
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::reflection::reflect;
@@ -28,7 +29,7 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
     thread::scope(|scope| {
         let (pool, stop, clock) = (&testbed.pool, &stop, &clock);
         let worker = scope.spawn(move || -> Result<(), BenchError> {
-            rheostat_base::core_set::pin_current_thread(core)?;
+            rheostat_kernel::core_set::pin_current_thread(core)?;
             let mut cache = PoolCache::new(pool.clone());
             let mut burst = Burst::new();
             for mut pair in queues {

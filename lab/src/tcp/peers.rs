@@ -25,7 +25,7 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::CoreId;
-use rheostat_base::core_set::{CoreSet, pin_current_thread};
+use rheostat_kernel::core_set::{CoreSet, pin_current_thread};
 
 use crate::live::LiveError;
 use client::Pace;

@@ -3,9 +3,10 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use rheostat_base::{Clock, CoreSet, DeviceId, LaneId, QueueId};
+use rheostat_base::{Clock, DeviceId, LaneId, QueueId};
 use rheostat_io::Device;
 use rheostat_ip::{Interface, Network, Policy};
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{Runtime, RuntimeConfig, Service};
 use rheostat_serve::{Application, ListenerConfig, ServeConfig, ServeControl, TcpServer};

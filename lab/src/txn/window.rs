@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use rheostat_base::core_set::{CoreError, pin_current_thread};
-use rheostat_base::{Clock, CoreId, CoreSet};
+use rheostat_base::{Clock, CoreId};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 
 use super::engine::{Engine, Tries};
 use super::lock::wait_while;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 use rheostat_run::poll::metronome::{Binding, Goal, MetronomeSettings, ModeRules, Timeouts};
 
 use super::figure::Figure;

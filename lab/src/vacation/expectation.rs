@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 use rheostat_run::poll::metronome::{
     Binding, Division, Goal, LaneService, MetronomeSettings, Timeouts, VacationLaw,
 };

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rheostat_base::{Clock, ClockSource, CoreSet, Time};
+use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_functions::shipped;
-use rheostat_io::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig, SimNic};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::poll::{Busy, StepSleep};
 use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, Service};

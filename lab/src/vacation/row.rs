@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 use rheostat_measure::rounding::{rounded, to_thousandths};
 use rheostat_run::poll::metronome::LaneService;
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ mod sleep;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 use rheostat_run::poll::metronome::MetronomeSettings;
 
 use self::event_loop::EventLoop;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_io::sleep::{SleepPoint, SleepProfile};
+use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 use rheostat_run::poll::metronome::{
     Binding, Goal, LaneService, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules, Timeouts,
 };

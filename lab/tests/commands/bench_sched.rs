@@ -94,7 +94,7 @@ fn what_makes_no_sense_is_named() {
     assert!(error_of(&["--load", "0"]).contains("load 0: above 0"));
     assert!(error_of(&["--scheduler", "inline"]).contains("inline"));
     assert!(error_of(&["--window", "1us"]).contains("between 1ms and 10s"));
-    let cores = rheostat_base::CoreSet::available().unwrap().cores().len();
+    let cores = rheostat_kernel::CoreSet::available().unwrap().cores().len();
     if cores < 64 {
         assert!(error_of(&["--workers", "64"]).contains("64"), "{cores} cores");
     }

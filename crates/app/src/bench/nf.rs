@@ -173,11 +173,11 @@ fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, MeasureError> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(io::Error::from)?;
     if let Some(part) = args.part {
-        let cores = rheostat_base::CoreSet::available()?;
+        let cores = rheostat_kernel::CoreSet::available()?;
         let own = cores.cores().get(part.lane);
         let lanes = (part.of, cores.cores().len());
         let core = own.ok_or(MeasureError::TooFewCores { lanes: lanes.0, cores: lanes.1 })?;
-        rheostat_base::core_set::pin_current_thread(*core)?;
+        rheostat_kernel::core_set::pin_current_thread(*core)?;
     }
     for spec in selection(args) {
         bench.pass(&spec)?;

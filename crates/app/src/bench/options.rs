@@ -7,7 +7,7 @@ pub const SEED: u64 = 1;
 
 /// The numbers of lanes: one and two as far as there are cores, unless the options select others.
 pub fn lanes(asked: &[u16]) -> Vec<usize> {
-    let cores = rheostat_base::CoreSet::available().map_or(1, |set| set.cores().len());
+    let cores = rheostat_kernel::CoreSet::available().map_or(1, |set| set.cores().len());
     match asked {
         [] => [1, 2].into_iter().filter(|&lanes| lanes <= cores).collect(),
         lanes => lanes.iter().map(|&lanes| lanes.into()).collect(),

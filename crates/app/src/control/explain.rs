@@ -4,9 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use rheostat_base::LaneId;
+use rheostat_capture::{Mirrors, Wanted};
 use rheostat_control::Observation;
 use rheostat_control::balance::counts;
-use rheostat_io::layer::capture::{Mirrors, Wanted};
 use rheostat_observe::ClassMetrics;
 use rheostat_observe::control::{ExplainRequest, Reply};
 use rheostat_observe::explain::{Breakdown, Explanation};

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use rheostat_io::layer::capture::Mirrors;
+use rheostat_capture::Mirrors;
 use rheostat_observe::capture::PacketCopy;
 use rheostat_observe::control::{self, CaptureRequest, Reply, TraceRequest};
 use rheostat_observe::trace::TraceLog;

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use rheostat_base::Clock;
-use rheostat_io::scheduling::{Priority, RaisedPriority};
-use rheostat_io::sleep::{SlackRefused, SleepProfile, Sleeper, calibrate};
-use rheostat_io::{Ethtool, napis, xdp_features};
+use rheostat_kernel::priority::{Priority, RaisedPriority};
+use rheostat_kernel::sleep::{SlackRefused, SleepProfile, Sleeper, calibrate};
+use rheostat_kernel::{Ethtool, napis, xdp_features};
 use rheostat_observe::doctor::{InterfaceFacts, Machine, SleepFacts};
 
 use super::probe::attaches_natively;

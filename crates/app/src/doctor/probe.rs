@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rheostat_base::DeviceId;
-use rheostat_io::Filter;
+use rheostat_capture::Filter;
 use rheostat_io::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::{fs, io};
 
+use rheostat_capture::Endpoints;
 use rheostat_control::config::DeviceKind;
 use rheostat_control::{Config, kernel_addresses};
-use rheostat_io::Endpoints;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use thiserror::Error;
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rheostat_base::privileges;
 use rheostat_control::Config;
 use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_io::ImpairConfig;
+use rheostat_kernel::identity;
+use rheostat_kernel::privileges;
 use rheostat_serve::host::{Host, HostConfig, HostReport, RunningHost};
 use rheostat_serve::registry::{ApplicationReport, MadeApplication, Making};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
-use crate::{assemble, identity, interrupt};
+use crate::{assemble, interrupt};
 
 /// Whether the service is run over the kernel's sockets.
 pub(crate) fn is_over_kernel(config: &Config) -> bool {

@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use rheostat_base::CoreId;
 use rheostat_base::choice::IdlePolicy;
-use rheostat_base::core_set::CoreError;
-use rheostat_base::placement::{PlacementError, Siblings};
-use rheostat_base::{CoreId, CoreSet, Topology};
 use rheostat_control::Config;
 use rheostat_control::config::ServeConfig;
 use rheostat_control::config::workers::CoreList;
+use rheostat_kernel::core_set::CoreError;
+use rheostat_kernel::placement::{PlacementError, Siblings};
+use rheostat_kernel::{CoreSet, Topology};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
 use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};

@@ -5,8 +5,9 @@ mod counts;
 use std::fmt;
 use std::thread;
 
-use rheostat_base::core_set::pin_current_thread;
-use rheostat_base::{Clock, CoreId, CoreSet};
+use rheostat_base::{Clock, CoreId};
+use rheostat_kernel::CoreSet;
+use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_serve::registry::{
     Action, ApplicationError, ApplicationRegistration, ApplicationReport, MadeApplication, Making,
     Program,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
-use rheostat_base::{CoreSet, Time};
+use rheostat_base::Time;
+use rheostat_kernel::CoreSet;
 use rheostat_run::{ClassLooks, RunView};
 use rheostat_steer::policy::LaneBounds;
 

@@ -1,6 +1,7 @@
 //! What a service over TCP needs beside its table, and what it cannot have.
 
-use rheostat_io::{Endpoints, Refusal};
+use rheostat_capture::Endpoints;
+use rheostat_io::Refusal;
 use rheostat_tcp::sched::SchedulerName;
 
 use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig};

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
-use rheostat_base::Placement;
 use rheostat_base::choice::Outstanding;
+use rheostat_kernel::Placement;
 use rheostat_packet::BURST;
 use rheostat_run::Sharing;
 use rheostat_serve::registry::{ApplicationRegistration, ConfiguredApplication};

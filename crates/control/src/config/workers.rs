@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use rheostat_base::CoreId;
-use rheostat_io::scheduling::Priority;
+use rheostat_kernel::priority::Priority;
 use thiserror::Error;
 
 use rheostat_settings::diagnostic::Finding;

@@ -5,7 +5,6 @@ mod device;
 mod encode;
 mod framing;
 mod legacy;
-pub(crate) mod link;
 mod ng;
 mod read_error;
 mod reader;

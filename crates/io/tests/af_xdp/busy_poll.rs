@@ -2,7 +2,8 @@
 //!
 //! Timed: devices.
 
-use rheostat_io::{XdpConfig, XdpDevice, napis};
+use rheostat_io::{XdpConfig, XdpDevice};
+use rheostat_kernel::napis;
 
 use super::rig::{Rig, config, pool, veth};
 use rheostat_testkit::namespace::{isolated, shell};

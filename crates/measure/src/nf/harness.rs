@@ -64,7 +64,7 @@ fn forward(
     stop: &AtomicBool,
     received: &Counter,
 ) -> Result<(), MeasureError> {
-    rheostat_base::core_set::pin_current_thread(core)?;
+    rheostat_kernel::core_set::pin_current_thread(core)?;
     let mut cache = PoolCache::new(pool.clone());
     let mut burst = Burst::new();
     while !stop.load(Ordering::Relaxed) {

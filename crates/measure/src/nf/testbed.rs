@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{Clock, CoreId, CoreSet, DropReason, LaneId};
+use rheostat_base::{Clock, CoreId, DropReason, LaneId};
 use rheostat_io::Device;
+use rheostat_kernel::CoreSet;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, RunReport, Runtime, RuntimeConfig, Service, StageSwitch};
 use rheostat_state::{FlowHasher, Shard};

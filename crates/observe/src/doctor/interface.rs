@@ -1,6 +1,6 @@
 //! An interface: what XDP can do on it, its queues, and the offloads that stand in the way.
 
-use rheostat_io::{Channels, Napi, Rings, Spreading};
+use rheostat_kernel::{Channels, Napi, Rings, Spreading};
 
 use super::{Finding, InterfaceFacts, Machine};
 

@@ -1,7 +1,8 @@
 //! Places for workers: threads of a core, nodes of memory.
 
-use rheostat_base::placement::Placement;
-use rheostat_base::{CoreId, Topology};
+use rheostat_base::CoreId;
+use rheostat_kernel::Topology;
+use rheostat_kernel::placement::Placement;
 
 use super::{Finding, Machine};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use rheostat_io::scheduling::Priority;
-use rheostat_io::sleep::{SlackRefused, SleepPoint, SleepProfile};
+use rheostat_kernel::priority::Priority;
+use rheostat_kernel::sleep::{SlackRefused, SleepPoint, SleepProfile};
 use rheostat_run::poll::metronome::VacationLaw;
 use serde::Serialize;
 

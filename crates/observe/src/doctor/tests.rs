@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use rheostat_io::NapiSettings;
-use rheostat_io::sleep::{SleepPoint, SleepProfile};
+use rheostat_kernel::NapiSettings;
+use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 
 use super::machine::MadeUp;
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheostat_io::layer::trace::Event;
+use rheostat_capture::trace::Event;
 use serde::{Deserialize, Serialize};
 
 use super::point::{TracePoint, What};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rheostat_base::DeviceId;
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::trace::Step;
 use rheostat_packet::FlowKey;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use rheostat_io::layer::trace::{SegmentDecision, SegmentSummary};
+use rheostat_capture::trace::{SegmentDecision, SegmentSummary};
 use serde::{Deserialize, Serialize};
 
 /// The header of a segment, and its ends.

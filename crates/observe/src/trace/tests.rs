@@ -2,7 +2,7 @@ use super::*;
 use std::net::Ipv4Addr;
 
 use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::trace::Step;
 use rheostat_packet::FlowKey;
 
 fn event(packet: u8, us: u64, lane: u16, step: Step) -> Event {

@@ -2,7 +2,7 @@
 //! flow's key from the first fragment, then to the owner of the flow.
 
 use rheostat_base::DropReason;
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::trace::Step;
 use rheostat_packet::{FlowKey, Headers, Mbuf, Tuple};
 use rheostat_state::{DatagramId, Tracked};
 

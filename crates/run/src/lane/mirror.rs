@@ -1,8 +1,8 @@
 //! What is noted about packets that are followed.
 
 use rheostat_base::LaneId;
-use rheostat_io::layer::capture::LaneMirror;
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::LaneMirror;
+use rheostat_capture::trace::Step;
 use rheostat_packet::Mbuf;
 use rheostat_steer::Side;
 

@@ -1,7 +1,7 @@
 //! The lane's part when single flows leave it for an offloading lane, or come to it as one: see [`crate::offload`].
 
 use rheostat_base::{DropReason, LaneId, ShardId};
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::trace::Step;
 use rheostat_packet::{BURST, FlowKey, Mbuf};
 use rheostat_state::{DetachedFlow, FlowHash};
 use rheostat_steer::policy::{Class, Load};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, LaneId, Time};
-use rheostat_io::layer::capture::LaneMirror;
-use rheostat_io::layer::trace::Step;
+use rheostat_capture::LaneMirror;
+use rheostat_capture::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 

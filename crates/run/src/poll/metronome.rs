@@ -74,7 +74,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::Time;
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 
 use self::random::SplitMix;
 

@@ -1,6 +1,6 @@
 //! What the members of a pool have done, and how they ended.
 
-use rheostat_base::core_set::CoreError;
+use rheostat_kernel::core_set::CoreError;
 use thiserror::Error;
 
 use super::PoolError;

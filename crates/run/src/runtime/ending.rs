@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rheostat_base::core_set::CoreError;
 use rheostat_base::{Clock, ClockSource, Histogram, Time};
 use rheostat_io::DeviceCounters;
+use rheostat_kernel::core_set::CoreError;
 
 use super::{RunReport, Runtime, StartError};
 use crate::invariant::{Remains, Violation};

@@ -1,6 +1,6 @@
 //! Why a run could not start.
 
-use rheostat_base::core_set::CoreError;
+use rheostat_kernel::core_set::CoreError;
 use rheostat_steer::RewriteError;
 use thiserror::Error;
 

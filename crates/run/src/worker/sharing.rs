@@ -14,7 +14,7 @@ use rheostat_base::sync::attendance::Attendance;
 use rheostat_base::sync::try_lock::TryGuard;
 use rheostat_base::{ClockSource, Time};
 use rheostat_io::Rest;
-use rheostat_io::sleep::{SleepPoint, SleepProfile};
+use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 use rheostat_packet::BURST;
 
 use super::{NAP, Ready, Worker, block};

@@ -1,8 +1,8 @@
 //! What is noted about segments that are traced. None of it runs for others.
 
 use rheostat_base::DeviceId;
-use rheostat_io::layer::capture::Fields;
-use rheostat_io::layer::trace::{SegmentDecision, SegmentSummary, Step};
+use rheostat_capture::Fields;
+use rheostat_capture::trace::{SegmentDecision, SegmentSummary, Step};
 use rheostat_packet::{Mbuf, Network};
 use rheostat_run::Output;
 use rheostat_tcp::{Challenge, CloseReason, Decision, Header, SendReason, State, TimeWaitOutcome};

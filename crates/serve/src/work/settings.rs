@@ -1,6 +1,7 @@
 //! Settings of `service = "work"`, and its registration.
 
-use rheostat_base::{Clock, Topology};
+use rheostat_base::Clock;
+use rheostat_kernel::Topology;
 use rheostat_settings::declared::kind::parsed;
 
 use super::buffer::{BufferError, BufferSize};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{ClockSource, DeviceId, LaneId, ShardId, Time, VirtualClock};
-use rheostat_io::layer::capture::{Epoch, Mirrors};
+use rheostat_capture::{Epoch, Mirrors};
 use rheostat_io::{Device, HeldEnd, ImpairConfig, cable, impair};
 use rheostat_ip::{Interface, Network, Policy};
 use rheostat_packet::{Mempool, MempoolConfig};

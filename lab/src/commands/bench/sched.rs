@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rheostat_app::bench::{Rows, SEED};
 use rheostat_app::operations_of_roots;
-use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
+use rheostat_kernel::CoreSet;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::allocation;
 use rheostat_measure::noise::Noise;

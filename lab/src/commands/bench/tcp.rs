@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_app::bench::{Rows, SEED, moves};
-use rheostat_base::CoreSet;
 use rheostat_base::unit::{parse_count, parse_duration};
+use rheostat_kernel::CoreSet;
 use rheostat_measure::allocation;
 use thiserror::Error;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_count;
+use rheostat_kernel::CoreSet;
 use rheostat_measure::record::Header;
 
 use crate::commands::Failed;

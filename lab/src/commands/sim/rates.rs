@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
+use rheostat_kernel::CoreSet;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rheostat_base::CoreSet;
 use rheostat_base::unit::parse_duration;
+use rheostat_kernel::CoreSet;
 use rheostat_measure::record::{Header, RowRecorder};
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 use thiserror::Error;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rheostat_base::core_set::{CoreSet, pin_current_thread};
 use rheostat_io::backend::af_xdp::Bounce;
+use rheostat_kernel::core_set::{CoreSet, pin_current_thread};
 use rheostat_packet::{Mempool, MempoolConfig};
 
 use super::RING;

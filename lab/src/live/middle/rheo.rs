@@ -4,7 +4,7 @@ use std::path::Path as FilePath;
 use std::time::Duration;
 use std::{fs, thread};
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 
 use crate::live::error::LiveError;
 use crate::live::path::Path;

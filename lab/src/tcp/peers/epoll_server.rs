@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use rheostat_base::CoreId;
-use rheostat_base::core_set::pin_current_thread;
+use rheostat_kernel::core_set::pin_current_thread;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::live::LiveError;

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use rheostat_base::CoreSet;
+use rheostat_kernel::CoreSet;
 
 use super::client::{Client, Pace, REQUEST};
 use super::epoll_server::EpollServer;

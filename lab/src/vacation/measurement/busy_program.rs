@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rheostat_base::CoreId;
-use rheostat_base::core_set::pin_current_thread;
+use rheostat_kernel::core_set::pin_current_thread;
 
 /// A thread on each of some cores, of the priority that workers have. Ends when dropped.
 pub(super) struct BusyProgram {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rand::Rng;
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 
 /// One sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl SimulatedSleep {
 mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
-    use rheostat_io::sleep::SleepPoint;
+    use rheostat_kernel::sleep::SleepPoint;
 
     use super::*;
 

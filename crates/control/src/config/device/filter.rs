@@ -1,6 +1,6 @@
 //! `take` and `leave` of a live device: which packets are rheostat's.
 
-use rheostat_io::filter::{Filter, Match};
+use rheostat_capture::filter::{Filter, Match};
 
 use rheostat_functions::firewall::settings::protocol;
 use rheostat_settings::ethertype::ethertype;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use rheostat_capture::filter::Filter;
 use rheostat_io::backend::af_xdp::CopyMode;
 use rheostat_io::backend::bpf::{AttachMode, FenceMode};
-use rheostat_io::filter::Filter;
 use rheostat_io::{DeviceFacts, Refusal};
 
 use super::filter;

@@ -15,9 +15,9 @@ use super::transmit::PacketTx;
 use crate::backend::bpf::{PacketPrograms, ProgramConfig, ProgramCounters};
 use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
-use crate::sys::interface::Interface;
 use crate::sys::interface_lock::InterfaceLock;
 use crate::sys::packet_socket::PacketSocket;
+use rheostat_kernel::Interface;
 
 /// An interface, from which packets are taken and to which they are sent by packet sockets.
 ///

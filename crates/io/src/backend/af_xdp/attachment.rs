@@ -18,8 +18,8 @@ use super::release::ReleaseProbe;
 use super::ring::Gauge;
 use super::transmit_state::{Flushed, TransmitState};
 use crate::backend::bpf::{AttachMode, XdpProgram};
-use crate::sys::interface::Interface;
 use crate::sys::xdp_socket::{Transfer, XdpSocket};
+use rheostat_kernel::Interface;
 
 /// How long the last packets have to get out when the device is closed.
 const LAST_PACKETS: Duration = Duration::from_millis(100);

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use super::open::{FrameRing, PacketRing};
 use super::ring::{Consumer, Producer};
-use crate::sys::interface::Interface;
 use crate::sys::xdp_socket::{Descriptor, Place, Transfer, XdpSocket};
+use rheostat_kernel::Interface;
 
 /// A loop from the first queue of one interface to that of another. Packets have to be led to its
 /// socket by a program of the caller's.

@@ -7,7 +7,7 @@ use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::{AttachMode, FenceMode};
-use crate::filter::Filter;
+use rheostat_capture::filter::Filter;
 
 /// How packets get from the driver into the process's buffers and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use rheostat_base::QueueId;
-use rheostat_base::capability::{self, Capability};
+use rheostat_kernel::capability::{self, Capability};
 use rheostat_packet::mbuf::PoolArea;
 use rheostat_packet::{BURST, Loans, Mempool, PoolCache};
 use rustix::io::Errno;
@@ -22,10 +22,10 @@ use super::release::{self, ReleaseProbe};
 use super::ring::{Consumer, Producer};
 use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
-use crate::sys::interface::Interface;
-use crate::sys::netdev::xdp_features;
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
+use rheostat_kernel::Interface;
+use rheostat_kernel::xdp_features;
 
 /// An Ethernet header with a VLAN tag.
 pub(super) const LONGEST_LINK_HEADER: usize = 18;

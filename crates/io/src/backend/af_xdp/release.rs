@@ -67,11 +67,11 @@ impl ReleaseProbe {
 mod tests {
     //! Timed: sleep, clock, processes, devices.
 
-    use rheostat_base::privileges;
+    use rheostat_kernel::privileges;
     use rheostat_testkit::namespace::{isolated, shell};
 
     use super::*;
-    use crate::sys::interface::Interface;
+    use rheostat_kernel::Interface;
 
     /// A socket on the queue, with the mappings that keep it.
     fn occupant(

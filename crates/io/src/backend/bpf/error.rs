@@ -4,10 +4,10 @@ use std::error::Error;
 use std::io;
 
 use aya::programs::ProgramError;
-use rheostat_base::capability::{Capability, Refusal};
+use rheostat_kernel::capability::{Capability, Refusal};
 use thiserror::Error;
 
-use crate::filter::FilterError;
+use rheostat_capture::filter::FilterError;
 
 /// Why a program cannot be loaded, or not attached.
 #[derive(Debug, Error)]

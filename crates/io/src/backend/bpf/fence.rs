@@ -96,7 +96,7 @@ impl Fencer {
             let shared = self.shared.clone();
             let started = Builder::new().name("bpf fence".into()).spawn(move || {
                 // It needs none. What it could not give up is found when the run makes sure of it.
-                let _ = rheostat_base::privileges::give_up();
+                let _ = rheostat_kernel::privileges::give_up();
                 shared.serve();
             });
             *thread = started.ok();

@@ -16,7 +16,7 @@ use super::fence::FenceMode;
 use super::settings::{Settings, ranked_prefixes};
 use super::shared_array::SharedArray;
 use super::table::KernelTable;
-use crate::filter::Filter;
+use rheostat_capture::filter::Filter;
 
 /// What programs are made for.
 #[derive(Clone, Debug)]

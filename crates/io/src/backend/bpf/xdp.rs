@@ -13,7 +13,7 @@ use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
 use super::object::{Object, ProgramConfig, take};
-use crate::sys::xdp_attachment;
+use rheostat_kernel::xdp_attachment;
 
 /// Receive queues of an interface that can have sockets.
 pub const HARDWARE_QUEUES: u32 = 128;

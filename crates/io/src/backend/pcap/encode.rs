@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rheostat_packet::{LinkType, Mbuf};
 
-use super::link;
+use rheostat_capture::link_type;
 
 /// Snapshot length we declare: no packet of ours is longer.
 const SNAPSHOT: u32 = 262_144;
@@ -86,7 +86,7 @@ impl Encoder {
     /// The number of the interface for `link`, described now if it is new; `None` when the format
     /// cannot have another link type.
     fn interface(&mut self, link: LinkType, output: &mut impl Write) -> io::Result<Option<u32>> {
-        let number = link::to_number(link);
+        let number = link_type::to_number(link);
         match self {
             Encoder::Legacy(Some(first)) => Ok((*first == link).then_some(0)),
             Encoder::Legacy(first) => {

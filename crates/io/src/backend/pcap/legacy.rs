@@ -10,9 +10,9 @@ use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
 use super::framing::Framing;
-use super::link;
 use super::reader::{MAX_PACKET, Record};
 use super::{FormatError, ReadError};
+use rheostat_capture::link_type;
 
 /// Length of the header of the file.
 const HEADER: usize = 24;
@@ -45,7 +45,7 @@ impl Legacy {
         };
         // The upper half of the word holds flags and the length of the frame check sequence.
         let number = (header.network.0 & 0xffff) as u16;
-        let link = link::from_number(number).ok_or(FormatError::UnsupportedLink { number })?;
+        let link = link_type::from_number(number).ok_or(FormatError::UnsupportedLink { number })?;
         Ok(Legacy { header, link })
     }
 

@@ -13,8 +13,8 @@ use rheostat_base::Time;
 
 use super::ReadError;
 use super::framing::Framing;
-use super::link;
 use super::reader::{MAX_PACKET, Record};
+use rheostat_capture::link_type;
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -142,7 +142,7 @@ impl Section {
         if let Some(ticks) = packet.ticks {
             self.last = interface.time(ticks);
         }
-        let link = link::from_number(interface.link).ok_or(ReadError::UnsupportedLink {
+        let link = link_type::from_number(interface.link).ok_or(ReadError::UnsupportedLink {
             offset: framing.offset(),
             number: interface.link,
         })?;

@@ -54,7 +54,7 @@ impl StandardInput {
         let read = move || {
             // It needs none, and is started before those of the process are given up.
             #[cfg(not(any(loom, shuttle)))]
-            let _ = rheostat_base::privileges::give_up();
+            let _ = rheostat_kernel::privileges::give_up();
             match CaptureReader::new(input) {
                 Ok(reader) => {
                     let _ = header.send(Ok(()));

@@ -147,7 +147,7 @@ impl DriverThread {
         let thread = thread::Builder::new().name(format!("nic {name}")).spawn(move || {
             // It needs none. What it could not give up is found when the run makes sure of it.
             #[cfg(not(any(loom, shuttle)))]
-            let _ = rheostat_base::privileges::give_up();
+            let _ = rheostat_kernel::privileges::give_up();
             let mut pool = PoolCache::new(pool);
             // Relaxed: the flag publishes nothing. After the source has ended the thread goes on
             // acknowledging rewritten tables.

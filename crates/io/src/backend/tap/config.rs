@@ -7,7 +7,7 @@ use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::FenceMode;
-use crate::filter::Filter;
+use rheostat_capture::filter::Filter;
 
 /// How a tap interface is made.
 #[derive(Clone, Debug)]

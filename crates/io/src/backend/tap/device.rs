@@ -18,8 +18,8 @@ use super::transmit::TapTx;
 use crate::backend::bpf::{ProgramConfig, ProgramCounters, TapPrograms};
 use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
-use crate::sys::interface::Interface;
 use crate::sys::tap::{self, TapQueue};
+use rheostat_kernel::Interface;
 
 /// A tap interface. An interface that was made for the device vanishes when it and its queues are
 /// dropped.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rheostat_base::capability::{Capability, Refusal};
+use rheostat_kernel::capability::{Capability, Refusal};
 use rheostat_steer::RewriteError;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::Time;
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 
 use super::latency::{LONGEST_DERIVED, LaneService, LatencyGoal, LatencyOf, SHORTEST_DERIVED};
 use super::mode::{Mode, ModeMachine, ModeRules};

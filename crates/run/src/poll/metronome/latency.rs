@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use rheostat_io::sleep::SleepProfile;
+use rheostat_kernel::sleep::SleepProfile;
 use rheostat_packet::BURST;
 
 use super::law::VacationLaw;
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn late_sleeps_shorten_the_target() {
-        use rheostat_io::sleep::SleepPoint;
+        use rheostat_kernel::sleep::SleepPoint;
         let taken = (0..100).map(|n| US(if n < 98 { 54 } else { 154 })).collect();
         let late = SleepProfile::new(vec![SleepPoint::new(US(50), taken, US(4)).unwrap()]);
         let goal = goal(100, LatencyOf::Share(0.95));

@@ -90,7 +90,7 @@ fn fewer_workers_than_lanes_rotate_by_a_budget() {
 
 #[test]
 fn sleeps_that_the_machine_cannot_make_are_spun() {
-    use rheostat_io::sleep::SleepPoint;
+    use rheostat_kernel::sleep::SleepPoint;
     let point = SleepPoint::new(US(1), vec![US(4)], US(3)).unwrap();
     let profile = Arc::new(SleepProfile::new(vec![point]));
     let goal = Goal::Vacation(US(3));

@@ -28,7 +28,7 @@ impl DrawingThread {
         let thread = thread::Builder::new().name(format!("source {name}")).spawn(move || {
             // It needs none. What it could not give up is found when the run makes sure of it.
             #[cfg(not(any(loom, shuttle)))]
-            let _ = rheostat_base::privileges::give_up();
+            let _ = rheostat_kernel::privileges::give_up();
             // Relaxed: the flag publishes nothing.
             while !seen.load(Ordering::Relaxed) {
                 let next = pump.draw_ahead(&*clock);
