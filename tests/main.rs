@@ -18,6 +18,7 @@ mod links;
 mod migration;
 mod monitoring;
 mod offloading;
+mod own_deadlines;
 mod policing;
 mod replay_order;
 mod rounds;

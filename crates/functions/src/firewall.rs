@@ -153,6 +153,10 @@ impl NetworkFunction for Firewall {
         PacketSet::five_tuple()
     }
 
+    fn decides_lifetime(&self) -> bool {
+        true
+    }
+
     fn local(&self, shard: ShardInfo) -> Limits {
         Limits::new(self.errors.of_shard(self.config.rejects_per_second, shard.shards))
     }

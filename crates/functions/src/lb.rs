@@ -280,6 +280,10 @@ impl NetworkFunction for Lb {
         true
     }
 
+    fn decides_lifetime(&self) -> bool {
+        true
+    }
+
     fn local(&self, shard: ShardInfo) -> LbShard {
         let rate = self.config.answers_per_second;
         let limits = (self.errors.of_shard(rate, shard.shards), RateLimit::new(rate, rate));

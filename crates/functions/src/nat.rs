@@ -323,6 +323,10 @@ impl NetworkFunction for Nat {
         self.place = Some(place);
     }
 
+    fn decides_lifetime(&self) -> bool {
+        true
+    }
+
     fn local(&self, shard: ShardInfo) -> NatShard {
         let classes = self.classes.get(&shard.steering, &self.rules.config.ports);
         NatShard {

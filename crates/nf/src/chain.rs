@@ -192,6 +192,18 @@ pub trait Chain: Send + Sync + 'static {
     #[inline]
     fn ends_soon(&self, _local: &Self::Shard, _flow: &mut FlowMut<'_>) {}
 
+    /// The deadline of a flow has come, which is the scope's time: ends it for the functions that have a deadline of their own which
+    /// has passed. Returns whether the flow lives on for others; then it has a later deadline.
+    #[inline(always)]
+    fn lapsed(
+        &self,
+        _local: &mut Self::Shard,
+        _scope: &mut Scope<'_>,
+        _flow: &mut FlowMut<'_>,
+    ) -> bool {
+        false
+    }
+
     /// Notifies the functions that the flow ends.
     fn ended(
         &self,

@@ -202,10 +202,11 @@ impl<L> Cx<'_, L> {
         self.expire_at(self.scope.now + lifetime);
     }
 
-    /// Lets the flow live until `deadline`. When several functions of a chain call it for one packet,
-    /// the earliest time counts; beside functions with state per shard, those on shared objects do not
-    /// count. When none calls it, the deadline stays. A flow for which no function ever calls it lives
-    /// for [`DEFAULT_LIFETIME`].
+    /// Lets the flow live until `deadline`. When several functions of a chain call it for one packet, the earliest time counts; in a
+    /// chain that is put together at run time, those that do not [decide] about it each have a deadline of their own. When none calls
+    /// it, the deadline stays. A flow for which no function ever calls it lives for [`DEFAULT_LIFETIME`].
+    ///
+    /// [decide]: crate::NetworkFunction::decides_lifetime
     #[inline]
     pub fn expire_at(&mut self, deadline: Time) {
         let requests = &mut self.scope.requests;

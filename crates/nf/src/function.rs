@@ -86,9 +86,17 @@ pub trait NetworkFunction: Send + Sync + 'static {
     }
 
     /// Whether the function, in a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), keeps its flows in
-    /// tables of its own. Otherwise a flow ends for all functions of a chain when the first of them lets it end: for a function that
-    /// only watches, and forgets flows early, it has to be its own. Costs a lookup per packet, and the fast path of the chain.
+    /// tables of its own, under the keys of packets as they come to it: one that has flows which other functions of the chain refuse.
+    /// Costs a lookup per packet.
     fn keeps_own_flows(&self) -> bool {
+        false
+    }
+
+    /// Whether the function, in a chain that is put together at run time, decides how long flows live for all its functions: one
+    /// that tracks connections. To another function, a flow ends when its own time for it is up, and the next packet is a
+    /// [`first`](NetworkFunction::first) one again, while the flow lives on for the others. A flow about which no function decides
+    /// ends with the last state.
+    fn decides_lifetime(&self) -> bool {
         false
     }
 

@@ -34,6 +34,9 @@ pub trait Link: Any + Send + sealed::Place {
 
     /// As [`NetworkFunction::keeps_own_flows`].
     fn keeps_own_flows(&self) -> bool;
+
+    /// As [`NetworkFunction::decides_lifetime`].
+    fn decides_lifetime(&self) -> bool;
 }
 
 mod sealed {
@@ -41,10 +44,11 @@ mod sealed {
 
     #[expect(private_interfaces, reason = "links are placed in this crate alone")]
     pub trait Place {
-        /// Reserves a place for the function's state in the entries of a chain.
+        /// Reserves a place for the function's state in the entries of a chain, and one for its deadline if it has one of its own.
         fn place(
             self: Box<Self>,
             naming: Naming,
+            has_deadline: bool,
             layout: &mut StateLayout,
         ) -> Result<Box<dyn LinkStage>, LayoutError>;
     }
@@ -103,6 +107,7 @@ impl<F: NetworkFunction> sealed::Place for FunctionLink<F> {
     fn place(
         self: Box<Self>,
         naming: Naming,
+        has_deadline: bool,
         layout: &mut StateLayout,
     ) -> Result<Box<dyn LinkStage>, LayoutError> {
         let FunctionLink { function, shared } = *self;
@@ -110,7 +115,9 @@ impl<F: NetworkFunction> sealed::Place for FunctionLink<F> {
             let mut layout = StateLayout::new();
             return Ok(Box::new(OwnLink::new(Stage::new(function, &mut layout)?, layout)));
         }
-        Ok(Box::new(PlacedLink::new(Stage::new(function, layout)?, shared, naming)))
+        let stage = Stage::new(function, layout)?;
+        let deadline = if has_deadline { Some(layout.reserve_time()?) } else { None };
+        Ok(Box::new(PlacedLink::new(stage, shared, naming, deadline)))
     }
 }
 
@@ -141,5 +148,9 @@ impl<F: NetworkFunction> Link for FunctionLink<F> {
 
     fn keeps_own_flows(&self) -> bool {
         self.function.keeps_own_flows()
+    }
+
+    fn decides_lifetime(&self) -> bool {
+        self.function.decides_lifetime()
     }
 }

@@ -38,7 +38,7 @@ pub use arena::{Arena, ArenaError, TableConfig};
 pub use detached::{Detached, DetachedFlow, OpenDetached};
 pub use expiry::{Expiry, Reclaimed};
 pub use flow::{FlowId, FlowMarks, FlowMut};
-pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout};
+pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout, TimePlace};
 pub use membership::{AliasError, TableFull};
 pub use open_flows::{EntryColumn, OPEN_FLOWS, OpenFlows, StateBits, StateColumn, StateColumnMut};
 pub use prefetch_hint::PrefetchHint;

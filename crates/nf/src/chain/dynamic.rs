@@ -4,6 +4,8 @@
 //! Functions with state per shard run as in any other chain. Each function on shared objects runs in a transaction of its own per
 //! packet ([`transacted`]), which is committed before the next function sees the packet.
 
+mod assembly;
+mod deadlines;
 mod error;
 mod link_stage;
 mod naming;
@@ -15,24 +17,24 @@ mod visit;
 
 use std::fmt;
 
-use rheostat_base::{Counter, Nanos};
+use rheostat_base::{Counter, Nanos, Time};
 use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows, ShardSet};
 use rheostat_state::txn::Objects;
-use rheostat_state::{FlowMut, StateBits, StateLayout};
+use rheostat_state::{FlowMut, StateBits};
 use rheostat_steer::{PacketSet, Side, Translation};
 
+use self::deadlines::Deadlines;
 pub use self::error::ChainError;
 use self::link_stage::LinkShard;
 pub(crate) use self::link_stage::{LinkStage, PlacedLink, SharedParts};
 pub(crate) use self::naming::Naming;
-use self::naming::{naming, sets};
+
 pub(crate) use self::own_link::OwnLink;
 use self::visit::Visit;
 use super::Chain;
 use crate::chain_service::AtOnce;
-use crate::cx::Scope;
+use crate::cx::{DEFAULT_LIFETIME, Scope};
 use crate::function::{Ahead, ShardInfo};
-use crate::link::Link;
 use crate::packet::Packet;
 use crate::packet_log::{LogMark, PacketLog};
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -45,9 +47,8 @@ pub struct DynamicChain {
     translation: Option<Translation>,
     aliases: bool,
     objects: Option<Objects>,
-    /// Whether a function with state per shard has its flows in the chain's entries. It then decides how long these live: a
-    /// detector on shared objects must not end a connection that a firewall knows.
-    owns: bool,
+    /// Where functions have deadlines of their own, if some have.
+    deadlines: Option<Deadlines>,
     /// The places of all states, if all functions have a fast path.
     steady: Option<StateBits>,
 }
@@ -65,6 +66,8 @@ pub struct DynamicShard {
     log: PacketLog,
     /// How much of that was kept before each of these functions saw the packet.
     starts: Box<[LogMark]>,
+    /// The deadlines that functions requested for a new flow, and that of the flow.
+    requested: (Box<[Time]>, Time),
 }
 
 /// The functions, one bit each, that have seen the first packet of a flow.
@@ -72,47 +75,6 @@ pub struct DynamicShard {
 pub struct Seen(u8);
 
 impl DynamicChain {
-    /// Places the functions in this order, with their states in `layout`.
-    ///
-    /// # Errors
-    /// [`ChainError`] when these functions do not make a chain together.
-    pub fn new(
-        links: Vec<Box<dyn Link>>,
-        layout: &mut StateLayout,
-    ) -> Result<DynamicChain, ChainError> {
-        let objects = common_objects(&links)?;
-        check_keys(&links)?;
-        let (packet_set, steering) = sets(&links);
-        let translation = links.iter().find_map(|link| {
-            let own = Some(link.steering()).filter(|own| *own != steering);
-            let mut translation = link.translation()?;
-            translation.place = own;
-            Some(translation)
-        });
-        let aliases = links.iter().any(|link| link.aliases());
-        let namings: Result<Vec<_>, _> =
-            links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();
-        let namings = namings?;
-        let owns = links.iter().zip(&namings).any(|(link, naming)| {
-            link.objects().is_none() && matches!(naming, Naming::Chain | Naming::Selected)
-        });
-        let placed =
-            links.into_iter().zip(namings).map(|(link, naming)| link.place(naming, layout));
-        let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
-        let places: Option<Vec<_>> = links.iter().map(|link| link.steady_place()).collect();
-        let steady = places.and_then(|places| places.into_iter().reduce(StateBits::and));
-        Ok(DynamicChain {
-            links,
-            packet_set,
-            steering,
-            translation,
-            aliases,
-            objects,
-            owns,
-            steady,
-        })
-    }
-
     /// The places of the functions, in the order in which packets from `side` pass them.
     fn path(&self, side: Side) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let count = self.links.len();
@@ -132,24 +94,36 @@ impl DynamicChain {
         visit: &mut Visit<'_, '_>,
         seen: &mut Seen,
     ) -> Outcome<Verdict> {
-        let DynamicShard { locals, log, starts } = shard;
+        let DynamicShard { locals, log, starts, requested } = shard;
         log.clear();
         let mut onward = Verdict::Forward;
         for at in self.path(packet.side()) {
             let (link, local) = (&*self.links[at], &mut *locals[at]);
             seen.0 |= 1 << at;
+            let before = (scope.requests.deadline, scope.requests.evictable);
+            let own = self.deadlines.as_ref().and_then(|deadlines| deadlines.own(at));
+            if own.is_some() {
+                scope.requests.deadline = None;
+            }
             let verdict = match link.objects() {
                 None => visit.call(link, local, scope, packet)?,
                 Some(_) => {
                     starts[at] = log.mark();
-                    let asked = (scope.requests.deadline, scope.requests.evictable);
-                    let verdict = transacted::visit(link, local, scope, packet, visit, log)?;
-                    if self.owns {
-                        (scope.requests.deadline, scope.requests.evictable) = asked;
-                    }
-                    verdict
+                    transacted::visit(link, local, scope, packet, visit, log)?
                 }
             };
+            if let (Some(own), Some(deadlines)) = (own, &self.deadlines) {
+                let (deadline, default) = (scope.requests.deadline, scope.now + DEFAULT_LIFETIME);
+                match visit {
+                    Visit::First => requested.0[at] = deadline.unwrap_or(default),
+                    Visit::Known(flow) => own.note(flow, deadline, default),
+                    Visit::NonFlow => {}
+                }
+                scope.requests.deadline = before.0;
+                if deadlines.has_deciding() {
+                    scope.requests.evictable = before.1;
+                }
+            }
             match verdict {
                 Verdict::Forward => {}
                 Verdict::Send(_) | Verdict::Flood(_) => onward = verdict,
@@ -169,7 +143,7 @@ impl DynamicChain {
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
     ) {
-        let DynamicShard { locals, log, starts } = shard;
+        let DynamicShard { locals, log, starts, .. } = shard;
         let path = self.path(packet.side()).rev();
         for at in path.filter(|at| seen.0 & 1 << at != 0).skip(1) {
             match self.links[at].objects() {
@@ -183,29 +157,17 @@ impl DynamicChain {
     }
 }
 
-/// The objects that the functions share, if any does.
-fn common_objects(links: &[Box<dyn Link>]) -> Result<Option<Objects>, ChainError> {
-    let mut shared = links.iter().filter_map(|link| Some((link.name(), link.objects()?)));
-    let Some((first, objects)) = shared.next() else { return Ok(None) };
-    match shared.find(|(_, other)| *other != objects) {
-        Some((other, _)) => Err(ChainError::Objects(first, other)),
-        None => Ok(Some(objects.clone())),
-    }
-}
-
-/// Refuses functions that cannot agree on the keys of flows.
-fn check_keys(links: &[Box<dyn Link>]) -> Result<(), ChainError> {
-    let links = || links.iter().map(|link| &**link);
-    let mut translating = links().filter(|link| link.aliases() || link.translation().is_some());
-    let Some(first) = translating.next() else { return Ok(()) };
-    if let Some(other) = translating.next() {
-        return Err(ChainError::Keys(first.name(), other.name()));
-    }
-    match links().find(|other| !other.packet_set().is_empty()) {
-        Some(other) if !first.aliases() && first.packet_set().is_empty() => {
-            Err(ChainError::OneKey(first.name(), other.name()))
-        }
-        _ => Ok(()),
+/// Notifies a function that a flow ends.
+fn end(
+    link: &dyn LinkStage,
+    local: &mut LinkShard,
+    scope: &mut Scope<'_>,
+    flow: &mut FlowMut<'_>,
+    ending: Ending,
+) {
+    match link.objects() {
+        None => link.ended(local, scope, flow, ending),
+        Some(_) => transacted::ended(link, local, scope, flow, ending),
     }
 }
 
@@ -303,7 +265,9 @@ impl Chain for DynamicChain {
     fn local(&self, shard: ShardInfo) -> DynamicShard {
         let locals = self.links.iter().map(|link| link.local(shard.clone())).collect();
         let starts = self.links.iter().map(|_| LogMark::default()).collect();
-        DynamicShard { locals, log: PacketLog::default(), starts }
+        let requested = self.links.iter().map(|_| Time::ZERO).collect();
+        let requested = (requested, Time::ZERO);
+        DynamicShard { locals, log: PacketLog::default(), starts, requested }
     }
 
     fn boxed_bytes(&self) -> usize {
@@ -325,11 +289,19 @@ impl Chain for DynamicChain {
         if outcome.is_err() {
             self.each(seen, shard).for_each(|(link, local)| link.forget(local));
         }
+        if let Some(deadlines) = &self.deadlines {
+            let (own, of_flow) = &mut shard.requested;
+            *of_flow = scope.requests.deadline.unwrap_or(scope.now + DEFAULT_LIFETIME);
+            scope.requests.deadline = deadlines.requested(own, *of_flow, seen);
+        }
         outcome.map(|verdict| (seen, verdict))
     }
 
     fn install(&self, shard: &mut DynamicShard, flow: &mut FlowMut<'_>, seen: Seen) {
         self.each(seen, shard).for_each(|(link, local)| link.install(local, flow));
+        if let Some(deadlines) = &self.deadlines {
+            deadlines.begin(flow, &shard.requested.0, shard.requested.1);
+        }
     }
 
     fn discarded(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>, seen: Seen) {
@@ -350,11 +322,37 @@ impl Chain for DynamicChain {
         flow: &mut FlowMut<'_>,
     ) -> Outcome<Verdict> {
         let mut seen = Seen::default();
-        let verdict = self.pass(shard, scope, packet, &mut Visit::Known(flow), &mut seen)?;
+        let visit = &mut Visit::Known(&mut *flow);
+        let verdict = self.pass(shard, scope, packet, visit, &mut seen)?;
         if verdict == Verdict::Restart {
             self.undo_before(seen, shard, packet, flow);
         }
+        if let Some(deadlines) = &self.deadlines {
+            let requests = &mut *scope.requests;
+            requests.deadline = deadlines.after_packet(flow, requests.deadline);
+        }
         Ok(verdict)
+    }
+
+    fn lapsed(
+        &self,
+        shard: &mut DynamicShard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> bool {
+        let Some(deadlines) = &self.deadlines else { return false };
+        if deadlines.is_over(flow, scope.now) {
+            return false;
+        }
+        for (at, link) in self.links.iter().enumerate().rev() {
+            let own = deadlines.own(at);
+            if own.is_some_and(|own| own.take_passed(flow, scope.now)) {
+                end(&**link, &mut *shard.locals[at], scope, flow, Ending::Expired);
+                link.drop_state(flow);
+            }
+        }
+        let next = deadlines.earliest(|place| flow.time(place));
+        next.map(|deadline| flow.set_deadline(deadline)).is_some()
     }
 
     fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
@@ -375,10 +373,7 @@ impl Chain for DynamicChain {
         ending: Ending,
     ) {
         for (link, local) in self.links.iter().zip(&mut shard.locals).rev() {
-            match link.objects() {
-                None => link.ended(&mut **local, scope, flow, ending),
-                Some(_) => transacted::ended(&**link, &mut **local, scope, flow, ending),
-            }
+            end(&**link, &mut **local, scope, flow, ending);
         }
     }
 

@@ -75,7 +75,7 @@ impl<C: Chain> ChainService<C> {
     ) -> Option<Outcome<Verdict>> {
         let (now, shard) = (info.now, info.shard);
         match blocked {
-            Blocked::Expired(flow) => self.end(flow, shard, shards, out, now, Ending::Expired),
+            Blocked::Expired(flow) => self.expire(flow, shard, shards, out),
             Blocked::Due => {
                 self.reclaim(shard, shards, out, now, usize::MAX);
                 head.reclaimed = true;

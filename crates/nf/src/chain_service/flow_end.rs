@@ -38,6 +38,25 @@ impl<C: Chain> ChainService<C> {
         dirty.push(id);
     }
 
+    /// The deadline of a flow has come: ends it, or ends it for some functions and puts the deadline off.
+    pub(super) fn expire(
+        &mut self,
+        flow: FlowId,
+        id: ShardId,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        let ChainService { chain, outbox, .. } = self;
+        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
+        let Some(mut entry) = table.flow(flow) else { return };
+        let now = entry.deadline();
+        let requests = &mut Requests::default();
+        let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
+        if !chain.lapsed(local, scope, &mut entry) {
+            self.end(flow, id, shards, out, now, Ending::Expired);
+        }
+    }
+
     /// Gives a shard its regular turn: reclaims flows whose time is up, for which it looks at up to `budget` entries, and calls
     /// the periodic handlers. Returns what is left of the budget, or `None` when something due is left.
     pub(super) fn visit(
@@ -85,7 +104,9 @@ impl<C: Chain> ChainService<C> {
             Expiry::Now => {
                 // When its time was up, not when a lane came round to it.
                 scope.now = flow.deadline();
-                tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+                if !chain.lapsed(local, scope, &mut flow) {
+                    tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+                }
             }
         });
         out.counters().flows_ended.add(reclaimed.flows as u64);

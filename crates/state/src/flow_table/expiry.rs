@@ -49,7 +49,8 @@ impl FlowTable {
         })
     }
 
-    /// As [`FlowTable::expire`], and names flows to `visit` one flow before they are looked at, too.
+    /// As [`FlowTable::expire`], and names flows to `visit` one flow before they are looked at, too. A flow lives on whose deadline
+    /// `visit` puts off; when that has passed as well, it is visited again.
     pub fn expire_ahead(
         &mut self,
         now: Time,
@@ -67,16 +68,23 @@ impl FlowTable {
             if let Some(next) = self.prefetch_behind(index) {
                 visit(FlowMut::new(self, next), Expiry::Soon);
             }
-            let deadline = timer_wheel::tick(self.entries.hot(index).ending.deadline());
-            if deadline < target {
+            let deadline = |table: &FlowTable| table.entries.hot(index).ending.deadline();
+            loop {
+                let due = deadline(self);
+                let tick = timer_wheel::tick(due);
+                if tick >= target {
+                    let mut links = WheelLinks(&mut self.entries);
+                    self.wheel.disarm(&mut links, index);
+                    let slot = self.wheel.arm(&mut links, index, tick);
+                    self.entries.cold_mut(index).slot = slot;
+                    break;
+                }
                 visit(FlowMut::new(self, index), Expiry::Now);
-                self.end(index);
-                flows += 1;
-            } else {
-                let mut links = WheelLinks(&mut self.entries);
-                self.wheel.disarm(&mut links, index);
-                let slot = self.wheel.arm(&mut links, index, deadline);
-                self.entries.cold_mut(index).slot = slot;
+                if deadline(self) <= due {
+                    self.end(index);
+                    flows += 1;
+                    break;
+                }
             }
         }
         Reclaimed { flows, looked_at, complete: true }

@@ -9,7 +9,8 @@ use rheostat_packet::{Family, FlowKey};
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
 use super::entry::{self, COLD_OFFSET, Cold, Ending, Hot, Kind, NO_PARTNER};
-use super::layout::Handle;
+use super::layout::{Handle, TimePlace};
+use super::open_flows::StateBits;
 use crate::timer_wheel::{self, UNARMED};
 
 /// Names a flow of one table, and no other flow that its entry serves later. (Entries count their
@@ -242,6 +243,36 @@ impl<'a> FlowMut<'a> {
     /// Whether any state is initialised.
     pub fn has_states(&self) -> bool {
         self.cold().initialised != 0
+    }
+
+    /// Whether all states of a set are initialised.
+    ///
+    /// # Panics
+    /// When the set is of another layout than the table's.
+    #[inline]
+    pub fn has(&self, set: StateBits) -> bool {
+        let bits = set.bits_of(self.table.layout);
+        self.initialised() & bits == bits
+    }
+
+    /// The time at a place that the layout has reserved for one.
+    ///
+    /// # Panics
+    /// When the place is of another layout than the table's.
+    #[inline]
+    pub fn time(&self, place: TimePlace) -> Time {
+        // SAFETY: the entry is the table's, which is borrowed alone, and the place is checked.
+        unsafe { place.read(self.entry, self.table.layout) }
+    }
+
+    /// Sets the time at a place that the layout has reserved for one.
+    ///
+    /// # Panics
+    /// When the place is of another layout than the table's.
+    #[inline]
+    pub fn set_time(&mut self, place: TimePlace, time: Time) {
+        // SAFETY: as in `time`; `&mut self` makes the access exclusive.
+        unsafe { place.write(self.entry, self.table.layout, time) };
     }
 
     /// The number of the entry.

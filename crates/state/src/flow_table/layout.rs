@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rheostat_base::Time;
 use thiserror::Error;
 
 use super::entry::{COLD_OFFSET, LINE, STATE_OFFSET};
@@ -70,6 +71,34 @@ impl StateLayout {
         if usize::from(self.count) == MAX_STATES {
             return Err(LayoutError::TooMany);
         }
+        let offset = self.lay_out::<T>()?;
+        if std::mem::needs_drop::<T>() {
+            let drop = drop_at::<T>;
+            self.drops[usize::from(self.count)] = Some(DropPlace { offset, drop });
+            self.drop_mask |= 1 << self.count;
+        }
+        let handle = Handle {
+            layout: self.id,
+            offset: offset as u32,
+            bit: 1 << self.count,
+            state: PhantomData,
+        };
+        self.count += 1;
+        Ok(handle)
+    }
+
+    /// Reserves a place for a time in every entry. It is no state: it is always there, and an entry is in use without it. What
+    /// it is in an entry that no flow has set it in is left open.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn reserve_time(&mut self) -> Result<TimePlace, LayoutError> {
+        let offset = self.lay_out::<u64>()?;
+        Ok(TimePlace { layout: self.id, offset: offset as u32 })
+    }
+
+    /// Lets the entry grow by a `T`, and returns where that lies.
+    fn lay_out<T>(&mut self) -> Result<usize, LayoutError> {
         if align_of::<T>() > LINE {
             return Err(LayoutError::Alignment(type_name::<T>()));
         }
@@ -84,21 +113,8 @@ impl StateLayout {
         };
         let offset = from.next_multiple_of(align_of::<T>());
         let end = offset.checked_add(size_of::<T>()).filter(|&end| end <= MAX_ENTRY);
-        let end = end.ok_or(LayoutError::TooLarge(type_name::<T>()))?;
-        if std::mem::needs_drop::<T>() {
-            let drop = drop_at::<T>;
-            self.drops[usize::from(self.count)] = Some(DropPlace { offset, drop });
-            self.drop_mask |= 1 << self.count;
-        }
-        let handle = Handle {
-            layout: self.id,
-            offset: offset as u32,
-            bit: 1 << self.count,
-            state: PhantomData,
-        };
-        self.size = end;
-        self.count += 1;
-        Ok(handle)
+        self.size = end.ok_or(LayoutError::TooLarge(type_name::<T>()))?;
+        Ok(offset)
     }
 
     /// Bytes of an entry: whole cache lines, at least two.
@@ -202,6 +218,43 @@ impl<T> Handle<T> {
     }
 }
 
+/// Where a time lies in the entries of one layout.
+#[derive(Clone, Copy, Debug)]
+pub struct TimePlace {
+    layout: u64,
+    offset: u32,
+}
+
+impl TimePlace {
+    /// The time in an entry.
+    ///
+    /// # Safety
+    /// `entry` is an entry of the layout with this id, in which nothing else reads or writes the time meanwhile.
+    #[inline(always)]
+    pub(super) unsafe fn read(self, entry: NonNull<u8>, layout: u64) -> Time {
+        self.check(layout);
+        // SAFETY: the layout, which is this place's, gave the offset, aligned, and the entry was sized by it. Nothing but numbers
+        // is ever written there, into memory that was zero.
+        Time::from_nanos(unsafe { entry.add(self.offset as usize).cast::<u64>().read() })
+    }
+
+    /// Sets the time in an entry.
+    ///
+    /// # Safety
+    /// As for [`TimePlace::read`].
+    #[inline(always)]
+    pub(super) unsafe fn write(self, entry: NonNull<u8>, layout: u64, time: Time) {
+        self.check(layout);
+        // SAFETY: as in `read`.
+        unsafe { entry.add(self.offset as usize).cast::<u64>().write(time.as_nanos()) };
+    }
+
+    #[inline(always)]
+    fn check(self, layout: u64) {
+        assert!(self.layout == layout, "a place of another layout than the table's");
+    }
+}
+
 impl<T> Clone for Handle<T> {
     fn clone(&self) -> Handle<T> {
         *self
@@ -249,6 +302,18 @@ mod tests {
         assert_eq!((across.offset(), layout.entry_size()), (36, 2 * LINE));
         let mut layout = StateLayout::new();
         assert_eq!(layout.reserve::<[u8; 43]>().unwrap().offset(), 2 * LINE, "one byte too many");
+    }
+
+    #[test]
+    fn a_time_takes_a_place_and_none_of_the_states() {
+        let mut layout = StateLayout::new();
+        let state = layout.reserve::<u16>().unwrap();
+        let time = layout.reserve_time().unwrap();
+        let behind = layout.reserve::<u8>().unwrap();
+        assert_eq!((state.offset(), time.offset, behind.offset()), (34, 40, 48));
+        assert_eq!(layout.all(), 0b11);
+        layout.reserve::<[u8; MAX_ENTRY - 2 * LINE]>().unwrap();
+        assert!(matches!(layout.reserve_time(), Err(LayoutError::TooLarge(_))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rheostat_packet::FlowKey;
 
 use super::detached::DetachedFlow;
 use super::flow::FlowMut;
-use super::layout::Handle;
+use super::layout::{Handle, TimePlace};
 use super::{FlowTable, Probe};
 use crate::Shard;
 
@@ -28,6 +28,13 @@ impl StateBits {
     /// The place of one state.
     pub fn of<T>(handle: Handle<T>) -> StateBits {
         StateBits { layout: handle.layout(), bits: handle.bit() }
+    }
+
+    /// The bits of the states in entries of this layout. Panics when the places are of another.
+    #[inline(always)]
+    pub(super) fn bits_of(self, layout: u64) -> u8 {
+        assert!(self.layout == layout, "places of another layout than the table's");
+        self.bits
     }
 
     /// These places and those of `other`.
@@ -94,8 +101,8 @@ impl<'a> EntryColumn<'a> {
     /// lives.
     #[inline(always)]
     fn push(&mut self, flow: &FlowMut<'_>) -> bool {
-        assert!(self.set.layout == flow.layout(), "places of another layout than the table's");
-        if flow.initialised() & self.set.bits != self.set.bits || self.len == OPEN_FLOWS {
+        let bits = self.set.bits_of(flow.layout());
+        if flow.initialised() & bits != bits || self.len == OPEN_FLOWS {
             return false;
         }
         self.entries[self.len] = flow.entry();
@@ -125,6 +132,20 @@ impl<'a> EntryColumn<'a> {
     fn check<T>(&self, handle: Handle<T>) {
         let is_one = self.set.layout == handle.layout() && self.set.bits & handle.bit() != 0;
         assert!(is_one, "a state that the flows were not opened for");
+    }
+
+    /// As [`FlowMut::time`], of the flow at this place.
+    #[inline(always)]
+    pub fn time(&self, at: usize, place: TimePlace) -> Time {
+        // SAFETY: the entry is of the layout that the set is of, as `push` made sure; the flows are borrowed alone by the column.
+        unsafe { place.read(self.entries[..self.len][at], self.set.layout) }
+    }
+
+    /// As [`FlowMut::set_time`], of the flow at this place.
+    #[inline(always)]
+    pub fn set_time(&mut self, at: usize, place: TimePlace, time: Time) {
+        // SAFETY: as in `time`; `&mut self` makes the access exclusive.
+        unsafe { place.write(self.entries[..self.len][at], self.set.layout, time) };
     }
 
     /// One function's states.
@@ -162,6 +183,14 @@ impl<T: Send + 'static> StateColumn<'_, T> {
 }
 
 impl<T: Send + 'static> StateColumnMut<'_, T> {
+    /// As [`FlowMut::set_time`], of the flow at this place.
+    #[inline(always)]
+    pub fn set_time(&mut self, at: usize, place: TimePlace, time: Time) {
+        // SAFETY: the entry is of the layout that the handle is of, as `check` made sure; no state lies at the place, and the flows
+        // are borrowed alone by the column.
+        unsafe { place.write(self.entries[at], self.handle.layout(), time) };
+    }
+
     /// The state of the flow at this place.
     ///
     /// # Panics

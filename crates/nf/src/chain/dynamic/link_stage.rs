@@ -5,9 +5,10 @@ use std::any::Any;
 use rheostat_base::{Counter, Nanos};
 use rheostat_run::Metrics;
 use rheostat_state::txn::Objects;
-use rheostat_state::{EntryColumn, FlowMut, StateBits};
+use rheostat_state::{EntryColumn, FlowMut, StateBits, TimePlace};
 
 use super::Naming;
+use super::deadlines::OwnDeadline;
 use super::steady_run::{self, Decided, SteadyRun, Undecided};
 use crate::chain::{Chain, Stage};
 use crate::cx::Scope;
@@ -94,6 +95,14 @@ pub(crate) trait LinkStage: Send + Sync {
 
     fn shared_metrics(&self, metrics: &mut Metrics);
 
+    /// The deadline that the function has of its own, if it has one.
+    fn deadline(&self) -> Option<OwnDeadline> {
+        None
+    }
+
+    /// Drops the function's state of a flow.
+    fn drop_state(&self, _flow: &mut FlowMut<'_>) {}
+
     /// The place of the function's states, if it has a fast path.
     fn steady_place(&self) -> Option<StateBits> {
         None
@@ -137,6 +146,8 @@ pub(crate) struct PlacedLink<F: NetworkFunction> {
     stage: Stage<F>,
     shared: Option<SharedParts<F>>,
     naming: Naming,
+    /// Where its deadline lies, if it does not end flows for all functions.
+    deadline: Option<TimePlace>,
 }
 
 /// The value that a link keeps for one shard.
@@ -158,8 +169,9 @@ impl<F: NetworkFunction> PlacedLink<F> {
         stage: Stage<F>,
         shared: Option<SharedParts<F>>,
         naming: Naming,
+        deadline: Option<TimePlace>,
     ) -> PlacedLink<F> {
-        PlacedLink { stage, shared, naming }
+        PlacedLink { stage, shared, naming, deadline }
     }
 }
 
@@ -325,6 +337,15 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         self.stage.shared_metrics(metrics);
     }
 
+    fn deadline(&self) -> Option<OwnDeadline> {
+        let state = StateBits::of(self.stage.handle);
+        self.deadline.map(|at| OwnDeadline { state, at })
+    }
+
+    fn drop_state(&self, flow: &mut FlowMut<'_>) {
+        drop(flow.take(self.stage.handle));
+    }
+
     fn steady_place(&self) -> Option<StateBits> {
         fn exists<S, F: Steady<S>>(_: F) -> bool {
             F::EXISTS
@@ -346,7 +367,7 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         let function = self.stage.function.steady(own);
         steady_run::decide(
             function,
-            self.stage.handle,
+            (self.stage.handle, self.deadline),
             Undecided { counts, ..others },
             run,
             behind,

@@ -64,6 +64,11 @@ impl DynamicChain {
     ) -> [Option<rheostat_base::Time>; OPEN_FLOWS] {
         let mut run = SteadyRun { packets, infos, entries, deadlines: [None; OPEN_FLOWS] };
         Undecided { links: &self.links, counts }.decide(&mut run, None);
+        if let Some(own) = &self.deadlines {
+            for (at, deadline) in run.deadlines[..run.entries.len()].iter_mut().enumerate() {
+                *deadline = own.after_run(run.entries, at, *deadline);
+            }
+        }
         run.deadlines
     }
 

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 use rheostat_base::{Counter, Time};
 use rheostat_packet::Mbuf;
 use rheostat_run::PacketInfo;
-use rheostat_state::{EntryColumn, Handle, OPEN_FLOWS};
+use rheostat_state::{EntryColumn, Handle, OPEN_FLOWS, TimePlace};
 use rheostat_steer::Side;
 
 use super::LinkStage;
@@ -23,7 +23,7 @@ pub(crate) struct SteadyRun<'r, 'f> {
     pub(super) infos: &'r [PacketInfo],
     /// The flows of the packets about which all functions so far have decided.
     pub(super) entries: &'r mut EntryColumn<'f>,
-    /// When each flow is to end without another packet.
+    /// When each flow is to end without another packet, as the functions that decide about that have it.
     pub(super) deadlines: [Option<Time>; OPEN_FLOWS],
 }
 
@@ -57,6 +57,8 @@ pub(crate) trait Decided {
 struct Steps<'b, F: Steady<S>, S> {
     function: F,
     place: Handle<S>,
+    /// Where the function's own deadline lies, if it has one.
+    deadline: Option<TimePlace>,
     steps: ArrayVec<Option<F::Step>, OPEN_FLOWS>,
     behind: Option<&'b mut dyn Decided>,
 }
@@ -74,10 +76,12 @@ impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
             let Some(step) = self.steps.get_mut(at).and_then(Option::take) else { continue };
             let packet = &mut Packet::new(packet, info);
             let own = self.function.commit(step, info.now, packet, states.get_mut(at));
-            *deadline = match (*deadline, own) {
-                (Some(other), Some(own)) => Some(other.min(own)),
-                (other, own) => other.or(own),
-            };
+            match (self.deadline, *deadline, own) {
+                (Some(place), _, Some(own)) => states.set_time(at, place, own),
+                (None, Some(other), Some(own)) => *deadline = Some(other.min(own)),
+                (None, None, own) => *deadline = own,
+                (_, _, None) => {}
+            }
         }
     }
 }
@@ -105,7 +109,7 @@ impl<F: Steady<S>, S: Send + 'static> Decided for Steps<'_, F, S> {
 #[inline(always)]
 pub(super) fn decide<F: Steady<S>, S: Send + 'static>(
     function: F,
-    place: Handle<S>,
+    (place, deadline): (Handle<S>, Option<TimePlace>),
     others: Undecided<'_>,
     run: &mut SteadyRun<'_, '_>,
     behind: Option<&mut dyn Decided>,
@@ -121,7 +125,7 @@ pub(super) fn decide<F: Steady<S>, S: Send + 'static>(
     }
     run.entries.truncate(steps.len());
     if !run.entries.is_empty() {
-        let mut steps = Steps { function, place, steps, behind };
+        let mut steps = Steps { function, place, deadline, steps, behind };
         others.decide(run, Some(&mut steps));
     }
 }

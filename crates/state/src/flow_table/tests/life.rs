@@ -331,3 +331,49 @@ fn the_ending_of_a_flow_sees_its_state() {
     assert_eq!(ended, [(key(0), 0), (key(1), 1)]);
     assert!(table.next_due().is_some_and(|due| due > now));
 }
+
+#[test]
+fn a_flow_whose_deadline_is_put_off_when_it_has_come_lives_on_until_then() {
+    let mut layout = StateLayout::new();
+    let place = layout.reserve_time().unwrap();
+    let mut table = table(4, layout);
+    for number in [1, 2] {
+        let id = table.insert_key(&key(number), Time::ZERO).unwrap();
+        let mut flow = table.flow(id).unwrap();
+        flow.set_deadline(Time::from_secs(number.into()));
+        // Only the first has a second deadline.
+        flow.set_time(place, Time::from_secs(if number == 1 { 10 } else { 0 }));
+    }
+    let mut visited = Vec::new();
+    let mut expire = |table: &mut FlowTable, now| {
+        let ended = table.expire(Time::from_secs(now), usize::MAX, |mut flow| {
+            visited.push((flow.key(), flow.deadline()));
+            let later = flow.time(place);
+            flow.set_time(place, Time::ZERO);
+            if later > Time::ZERO {
+                flow.set_deadline(later);
+            }
+        });
+        table.end_burst();
+        ended.flows
+    };
+    assert_eq!(expire(&mut table, 5), 1);
+    assert_eq!(table.counts().live, 1);
+    assert_eq!(expire(&mut table, 9), 0);
+    assert_eq!(expire(&mut table, 12), 1);
+    // Where both deadlines have passed, the flow is visited for each.
+    let id = table.insert_key(&key(1), Time::from_secs(12)).unwrap();
+    let mut flow = table.flow(id).unwrap();
+    flow.set_deadline(Time::from_secs(13));
+    flow.set_time(place, Time::from_secs(14));
+    assert_eq!(expire(&mut table, 20), 1);
+    let at = |flow, seconds| (key(flow), Time::from_secs(seconds));
+    assert_eq!(visited.len(), 5);
+    for (visited, (key, due)) in
+        visited.iter().zip([at(1, 1), at(2, 2), at(1, 10), at(1, 13), at(1, 14)])
+    {
+        assert_eq!(visited.0, key);
+        let late = visited.1.since(due);
+        assert!(late < Duration::from_nanos(256), "{late:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! From functions to a chain of them.
+
+use rheostat_state::txn::Objects;
+use rheostat_state::{StateBits, StateLayout};
+
+use super::deadlines::Deadlines;
+use super::naming::{Naming, naming, sets};
+use super::{ChainError, DynamicChain, LinkStage};
+use crate::link::Link;
+
+impl DynamicChain {
+    /// Places the functions in this order, with their states in `layout`.
+    ///
+    /// # Errors
+    /// [`ChainError`] when these functions do not make a chain together.
+    pub fn new(
+        links: Vec<Box<dyn Link>>,
+        layout: &mut StateLayout,
+    ) -> Result<DynamicChain, ChainError> {
+        let objects = common_objects(&links)?;
+        check_keys(&links)?;
+        let (packet_set, steering) = sets(&links);
+        let translation = links.iter().find_map(|link| {
+            let own = Some(link.steering()).filter(|own| *own != steering);
+            let mut translation = link.translation()?;
+            translation.place = own;
+            Some(translation)
+        });
+        let aliases = links.iter().any(|link| link.aliases());
+        let namings: Result<Vec<_>, _> =
+            links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();
+        let namings = namings?;
+        let keeps = |naming: &Naming| matches!(naming, Naming::Chain | Naming::Selected);
+        let keepers = namings.iter().filter(|naming| keeps(naming)).count();
+        let decides = links
+            .iter()
+            .zip(&namings)
+            .map(|(link, naming)| keeps(naming).then(|| link.decides_lifetime() || keepers == 1));
+        // Of the functions whose flows are the chain's.
+        let decides: Vec<_> = decides.collect();
+        let placed = links.into_iter().zip(namings).zip(&decides);
+        let placed = placed
+            .map(|((link, naming), decides)| link.place(naming, *decides == Some(false), layout));
+        let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
+        let deadlines = Deadlines::of(&links, decides.contains(&Some(true)), layout)?;
+        let places: Option<Vec<_>> = links.iter().map(|link| link.steady_place()).collect();
+        let steady = places.and_then(|places| places.into_iter().reduce(StateBits::and));
+        Ok(DynamicChain {
+            links,
+            packet_set,
+            steering,
+            translation,
+            aliases,
+            objects,
+            deadlines,
+            steady,
+        })
+    }
+}
+
+/// The objects that the functions share, if any does.
+fn common_objects(links: &[Box<dyn Link>]) -> Result<Option<Objects>, ChainError> {
+    let mut shared = links.iter().filter_map(|link| Some((link.name(), link.objects()?)));
+    let Some((first, objects)) = shared.next() else { return Ok(None) };
+    match shared.find(|(_, other)| *other != objects) {
+        Some((other, _)) => Err(ChainError::Objects(first, other)),
+        None => Ok(Some(objects.clone())),
+    }
+}
+
+/// Refuses functions that cannot agree on the keys of flows.
+fn check_keys(links: &[Box<dyn Link>]) -> Result<(), ChainError> {
+    let links = || links.iter().map(|link| &**link);
+    let mut translating = links().filter(|link| link.aliases() || link.translation().is_some());
+    let Some(first) = translating.next() else { return Ok(()) };
+    if let Some(other) = translating.next() {
+        return Err(ChainError::Keys(first.name(), other.name()));
+    }
+    match links().find(|other| !other.packet_set().is_empty()) {
+        Some(other) if !first.aliases() && first.packet_set().is_empty() => {
+            Err(ChainError::OneKey(first.name(), other.name()))
+        }
+        _ => Ok(()),
+    }
+}
