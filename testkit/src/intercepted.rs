@@ -86,8 +86,12 @@ where
         self.inner.next_deadline()
     }
 
-    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
-        self.inner.metrics(shards, metrics);
+    fn metrics(&self, metrics: &mut Metrics) {
+        self.inner.metrics(metrics);
+    }
+
+    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
+        self.inner.shard_metrics(shard, metrics);
     }
 
     fn shared_metrics(&self, metrics: &mut Metrics) {

@@ -61,6 +61,21 @@ def mistakes():
     print("mistakes: all four, each with its place")
 
 
+def compiler_messages():
+    """Programs with the mistakes of newcomers do not compile, and the message names the fix."""
+    sources = [path for path in sorted((here / "mistakes").glob("*.rs")) if "fn main" in path.read_text()]
+    assert len(sources) >= 4, sources
+    for source in sources:
+        expected = [line[len("//! - ") :] for line in source.read_text().splitlines() if line.startswith("//! - ")]
+        assert expected, source
+        command = ["cargo", "check", "--quiet", "--features", "mistakes", "--bin", source.stem]
+        done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=600)
+        # The compiler breaks no line.
+        missing = [text for text in expected if text not in done.stderr]
+        assert done.returncode != 0 and not missing, (source.stem, missing, done.stderr)
+    print(f"compiler: {len(sources)} programs with mistakes, each with its fix")
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
@@ -131,6 +146,11 @@ def between_hosts():
         assert 1 <= int(client.stdout) <= 10, (client.stdout, client.stderr)
         state = json.loads(run("status", "--control", control, "--json").stdout)
         assert state["dropped"][TOO_MANY] >= 5, state
+        counts = state["functions"]
+        assert counts["synlimit_opened"] == 10 and counts["synlimit_refused"] >= 5, state
+        assert counts["monitor_other_packets"] > 0 and "missing_shards" not in state, state
+        text = run("status", "--control", control).stdout
+        assert "synlimit_opened 10" in text, text
         threads = pathlib.Path(f"/proc/{own.pid}/task").iterdir()
         for thread in threads:
             fields = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines() if ":\t" in line)
@@ -175,6 +195,7 @@ def end(own):
 
 
 QUESTION, REPLIES = b"a\nb\na\nc\na\n", [b"1\n", b"1\n", b"2\n", b"no counter is left\n", b"3\n"]
+COUNTERS = {"counted": 4, "counters": 2}
 
 
 def a_service():
@@ -186,6 +207,7 @@ def a_service():
         assert ask("127.0.0.1", int(port), QUESTION, 5) == REPLIES
         summary = end(own)
         assert summary["requests"] == 5 and summary["tcp_by"] == "kernel" and summary["violations"] == [], summary
+        assert summary["application"] == COUNTERS, summary
         found = run("check", here / "counter.toml", "--offline").stdout
         assert "counter, counters 2, port 7000" in found, found
         if os.geteuid() != 0:
@@ -210,10 +232,13 @@ def a_service():
         listed = json.loads(run("connections", "--control", control, "--state", "established", "--json").stdout)
         assert len(listed) == 1 and "7000" in json.dumps(listed[0]), listed
         state = json.loads(run("status", "--control", control, "--json").stdout)
-        assert state["service"]["requests"] == 5, state
+        assert state["service"]["requests"] == 5 and state["application"] == COUNTERS, state
+        text = run("status", "--control", control).stdout
+        assert "own       counted 4" in text, text
         asking.communicate("\n", timeout=30)
         summary = end(own)
         assert summary["requests"] == 5 and summary["violations"] == [], summary
+        assert summary["application"] == COUNTERS, summary
         print("service: 5 requests over the kernel's sockets, and 5 over a link")
     finally:
         for process in started:
@@ -225,5 +250,6 @@ def a_service():
 
 on_a_capture()
 mistakes()
+compiler_messages()
 between_hosts()
 a_service()

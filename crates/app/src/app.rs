@@ -7,8 +7,8 @@ use std::error::Error;
 use rheostat_base::OwnDropReason;
 use rheostat_control::Registry;
 use rheostat_io::{Device, DeviceRegistration, Opening};
-use rheostat_nf::NetworkFunction;
 use rheostat_nf::registry::{FromSettings, Registration};
+use rheostat_nf::{NetworkFunction, NoShardState};
 use rheostat_run::poll::{PollPolicy, PollingRegistration};
 use rheostat_serve::registry::{ApplicationRegistration, MakeApplication};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
@@ -149,7 +149,7 @@ impl App {
 
     /// Registers a function on shared objects, and its drop reasons.
     #[must_use]
-    pub fn shared_function<F: FromSettings + NetworkFunction<Shard = ()>>(
+    pub fn shared_function<F: FromSettings + NetworkFunction<Shard: NoShardState>>(
         self,
         name: &'static str,
     ) -> App

@@ -31,6 +31,13 @@ use crate::verdict::{Ending, Outcome, Verdict};
 ///
 /// The states of a new flow are kept beside the table until the whole chain has admitted it, so that
 /// a packet that is refused never touches the table.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a chain",
+    label = "not a chain",
+    note = "a function becomes a chain by `Stage::new(function, &mut layout)?`; one on shared objects by \
+            `Shared::new(function, &objects, &mut layout)?`",
+    note = "a tuple is no chain: `Chain2(first, second)` joins two chains, `AnyChain::of(vec![link(a), link(b)])?` any functions"
+)]
 pub trait Chain: Send + Sync + 'static {
     /// The functions' states per shard.
     type Shard: Send + 'static;

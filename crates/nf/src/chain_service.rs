@@ -463,11 +463,12 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
+    fn metrics(&self, metrics: &mut Metrics) {
         self.chain.add_counts(&self.counts, metrics);
-        for shard in shards.iter() {
-            self.chain.metrics(shard.local(), metrics);
-        }
+    }
+
+    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
+        self.chain.metrics(shard.local(), metrics);
     }
 
     fn shared_metrics(&self, metrics: &mut Metrics) {

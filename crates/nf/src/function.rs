@@ -40,6 +40,17 @@ pub enum Ahead {
     Values,
 }
 
+/// The state per shard of a function on shared objects: none. Only `()` is.
+#[diagnostic::on_unimplemented(
+    message = "a function on shared objects keeps nothing per shard, but this one has `type Shard = {Self}`",
+    label = "`Shard` is not `()`",
+    note = "write `type Shard = ();` and keep the state in an object that all lanes share: `Distributed` for counts, `Map`, `Vector`",
+    note = "or make it a function with state per shard: `Stage::new`, `link`, `App::function`, without objects"
+)]
+pub trait NoShardState: Send + 'static {}
+
+impl NoShardState for () {}
+
 /// A network function: sequential code that sees one packet at a time.
 ///
 /// Packets with the same key (see [`NetworkFunction::packet_set`]), in both directions, belong to one
@@ -48,6 +59,11 @@ pub enum Ahead {
 /// at the same time. (The event model follows NFOS, section 4.3.)
 ///
 /// Packets from inside pass the chain's functions in order, packets from outside in reverse.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a network function",
+    label = "not a network function",
+    note = "implement `NetworkFunction` for it; a chain of functions (`Stage`, `Chain2`) is not a function itself"
+)]
 pub trait NetworkFunction: Send + Sync + 'static {
     /// State per flow.
     type Flow: Send + 'static;

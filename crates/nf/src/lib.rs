@@ -26,7 +26,7 @@ pub use chain::{Chain, Chain2, Passthrough, Shared, Stage, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
-pub use function::{Ahead, NetworkFunction, ShardInfo};
+pub use function::{Ahead, NetworkFunction, NoShardState, ShardInfo};
 pub use link::{Link, link, shared_link};
 pub use packet::Packet;
 pub use reading::{Reading, Unread};

@@ -9,7 +9,7 @@ use rheostat_steer::{PacketSet, Translation};
 
 use crate::chain::Stage;
 use crate::chain::dynamic::{LinkStage, Naming, OwnLink, PlacedLink, SharedParts};
-use crate::function::NetworkFunction;
+use crate::function::{NetworkFunction, NoShardState};
 
 /// One function of a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), without its type. Made by
 /// [`link`] and [`shared_link`].
@@ -61,7 +61,10 @@ pub fn link<F: NetworkFunction>(function: F) -> Box<dyn Link> {
 
 /// A function on shared objects, for [`AnyChain::of`](crate::AnyChain::of). `objects` are those that the function's own were made
 /// with, and those of the other functions of the chain.
-pub fn shared_link<F: NetworkFunction<Shard = ()>>(function: F, objects: &Objects) -> Box<dyn Link>
+pub fn shared_link<F: NetworkFunction<Shard: NoShardState>>(
+    function: F,
+    objects: &Objects,
+) -> Box<dyn Link>
 where
     F::Flow: Clone,
 {

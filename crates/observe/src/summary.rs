@@ -150,8 +150,8 @@ impl Summary {
         Summary { functions, top, invariants, migration, ..Summary::so_far(&report.last) }
     }
 
-    /// Sums up what has happened until `sample`. What the functions counted and whether the invariants
-    /// hold is known at the end of a run only.
+    /// Sums up what has happened until `sample`, without the counters of functions. Whether the invariants hold is known at the end of
+    /// a run only.
     pub fn so_far(sample: &Sample) -> Summary {
         let all = LaneSample::sum(&sample.lanes);
         let received = sample.arrived();

@@ -42,6 +42,7 @@ mod deferred;
 mod fragments;
 mod hairpin;
 mod joint;
+mod live_metrics;
 mod migration;
 mod mirror;
 mod offload;
@@ -351,7 +352,8 @@ impl Lane {
 
     /// Adds what the service has counted in the lane and its shards.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
-        self.service.metrics(&self.shards, metrics);
+        self.service.metrics(metrics);
+        self.shards.iter().for_each(|shard| self.service.shard_metrics(shard, metrics));
     }
 
     /// Adds what the services of all lanes have counted together.

@@ -10,6 +10,7 @@ mod home_deadlines;
 pub mod invariant;
 mod joint_shards;
 pub mod lane;
+mod live_metrics;
 pub mod load;
 pub mod metrics;
 pub mod migrate;
@@ -38,6 +39,7 @@ pub use lane::{
     Batch, HandoffPacket, Lane, LaneConfig, LaneTimes, Output, PacketInfo, PacketKind, Placement,
     Routes, Sender, TimeSource, Unusual, UnusualError,
 };
+pub use live_metrics::LiveMetrics;
 pub use load::{LoadReporting, ShardLoads};
 pub use metrics::{Metrics, Ranking};
 pub use migrate::{Migrator, Move, MoveError};

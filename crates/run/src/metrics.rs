@@ -9,9 +9,18 @@ use rheostat_state::Estimate;
 pub struct Metrics {
     counts: BTreeMap<&'static str, u64>,
     rankings: BTreeMap<&'static str, Ranking>,
+    /// In place of all rankings, where only counts are collected.
+    ignored: Option<Ranking>,
 }
 
 impl Metrics {
+    /// Metrics that take counts alone: what is merged into a ranking is not looked at. For a run that goes on, in which the names of
+    /// thousands of entries would keep packets waiting.
+    pub fn counts() -> Metrics {
+        let ignored = Ranking { is_ignored: true, ..Ranking::default() };
+        Metrics { ignored: Some(ignored), ..Metrics::default() }
+    }
+
     /// Adds to the figure of this name.
     pub fn add(&mut self, name: &'static str, count: u64) {
         *self.counts.entry(name).or_default() += count;
@@ -30,7 +39,10 @@ impl Metrics {
     /// The ranking of this name, to add a shard's part to it; `listed` is how many of its entries are to
     /// be shown.
     pub fn ranking(&mut self, name: &'static str, listed: usize) -> &mut Ranking {
-        let ranking = self.rankings.entry(name).or_default();
+        let ranking = match &mut self.ignored {
+            Some(ignored) => ignored,
+            None => self.rankings.entry(name).or_default(),
+        };
         ranking.list(listed);
         ranking
     }
@@ -48,6 +60,7 @@ pub struct Ranking {
     entries: BTreeMap<String, Estimate>,
     floor: u64,
     listed: usize,
+    is_ignored: bool,
 }
 
 impl Ranking {
@@ -58,6 +71,9 @@ impl Ranking {
 
     /// Adds a summary of other traffic: its entries, and the most that any other key in it may have.
     pub fn merge(&mut self, part: impl IntoIterator<Item = (String, Estimate)>, floor: u64) {
+        if self.is_ignored {
+            return;
+        }
         let mut part: BTreeMap<String, Estimate> = part.into_iter().collect();
         let up_to = |floor| Estimate { most: floor, error: floor };
         for (name, known) in &mut self.entries {
@@ -91,6 +107,16 @@ impl Ranking {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_alone_look_at_no_entry_of_a_ranking() {
+        let mut metrics = Metrics::counts();
+        metrics.add("seen", 3);
+        let unread = std::iter::from_fn(|| panic!("an entry is made"));
+        metrics.ranking("hosts", 2).merge(unread, 5);
+        assert_eq!(metrics.get("seen"), 3);
+        assert_eq!(metrics.rankings().count(), 0);
+    }
 
     #[test]
     fn merged_bounds_hold_for_keys_that_a_summary_does_not_name() {

@@ -131,9 +131,12 @@ pub trait Service: Send + 'static {
         None
     }
 
-    /// Adds what was counted in the lane and in its shards to the metrics of a run that is over.
-    fn metrics(&self, _shards: &ShardSet, _metrics: &mut Metrics) {}
+    /// Adds what was counted in the lane, beside its shards. Called at the end of a run, and during it when a client wants to know.
+    fn metrics(&self, _metrics: &mut Metrics) {}
 
-    /// Adds what was counted for all shards together, and not by lane: called on one lane of a run that is over.
+    /// Adds what was counted in a shard that the lane has, as [`Service::metrics`].
+    fn shard_metrics(&self, _shard: &Shard, _metrics: &mut Metrics) {}
+
+    /// Adds what was counted for all shards together, and not by lane: called on one lane.
     fn shared_metrics(&self, _metrics: &mut Metrics) {}
 }

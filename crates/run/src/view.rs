@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, QueueId, Time, sync};
 use rheostat_capture::{Epoch, Mirrors};
@@ -11,10 +12,14 @@ use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
 use crate::classes::{ClassFigures, Classes};
+use crate::live_metrics::{LiveMetrics, MetricsRequest};
 use crate::load::ShardLoads;
 use crate::migrate::Migrator;
 use crate::poll::metronome::Mode;
 use crate::polling::{PollingBoard, PollingSample};
+
+/// How often it is looked whether lanes have to be asked again.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// The figures of a run at one moment.
 #[derive(Clone, Debug, Default)]
@@ -212,6 +217,22 @@ impl RunView {
             sources: self.sources(),
             sharing: self.sharing(),
             joint_shards: self.joint_shards,
+        }
+    }
+
+    /// What the service has counted so far, in lanes, in shards and on shared objects; without rankings. Each lane answers at its next
+    /// poll, in some microseconds and one more for each hundred shards or so; waits for them no longer than `patience`, and leaves
+    /// out what has not come by then.
+    pub fn metrics(&self, patience: Duration) -> LiveMetrics {
+        let end = Instant::now() + patience;
+        let shards = self.migrator().owners().len();
+        let request = Arc::new(MetricsRequest::new(self.lanes(), shards));
+        loop {
+            self.migrator().request_metrics(&request);
+            let left = end.saturating_duration_since(Instant::now());
+            if request.wait(left.min(GLANCE)) || left.is_zero() {
+                return request.so_far();
+            }
         }
     }
 

@@ -11,16 +11,19 @@ use rheostat_base::{Clock, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, NullSink, SimConfig, SimNic};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{
-    AnyPoolClient, Batch, LaneSample, Metrics, Migrator, Move, MoveError, Output, PacketClient,
-    PoolConfig, RunReport, Runtime, RuntimeConfig, Service, ShardSet, StartError, Stepped,
-    Violation,
+    AnyPoolClient, Batch, LaneSample, LiveMetrics, Metrics, Migrator, Move, MoveError, Output,
+    PacketClient, PoolConfig, RunReport, Runtime, RuntimeConfig, Service, ShardSet, StartError,
+    Stepped, Violation,
 };
+use rheostat_state::Shard;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::{bounce, per_packet};
 
 const PACKETS: u64 = 6_000;
 const SHARDS: usize = 4;
+/// How long lanes may take to answer; far more than they need.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Counts packets in their shards, with room for another lane between looking and writing, and panics at one of them.
 struct Counting {
@@ -42,17 +45,17 @@ impl Service for Counting {
         }
     }
 
-    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
-        shards.iter().for_each(|shard| metrics.add("seen", *shard.local()));
+    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
+        metrics.add("seen", *shard.local());
     }
 }
 
-fn settings(lanes: usize, packets: u64) -> (RuntimeConfig, Box<dyn Device>) {
+fn settings(lanes: usize, packets: u64, claimants: usize) -> (RuntimeConfig, Box<dyn Device>) {
     let pool = pool(2 * PACKETS as u32);
-    let config = RuntimeConfig { claimants: 2, ..config(lanes, SHARDS, pool.clone()) };
+    let config = RuntimeConfig { claimants, ..config(lanes, SHARDS, pool.clone()) };
     let mut nic = SimConfig::new("nic", lanes as u16, config.steering.clone());
     // All packets arrive at once, so that both lanes always find some to claim.
-    (nic.claimants, nic.descriptors) = (2, PACKETS.next_power_of_two() as u32);
+    (nic.claimants, nic.descriptors) = (claimants as u16, PACKETS.next_power_of_two() as u32);
     let source = Box::new(Datagrams::new(64, packets));
     let nic = SimNic::open(nic, source, |_| Box::new(NullSink), &pool).unwrap();
     (config, Box::new(nic))
@@ -60,7 +63,7 @@ fn settings(lanes: usize, packets: u64) -> (RuntimeConfig, Box<dyn Device>) {
 
 /// A run; with a number, of so many packets, and then a panic.
 fn run(panics_behind: Option<u64>) -> RunReport {
-    let (config, device) = settings(2, PACKETS);
+    let (config, device) = settings(2, PACKETS, 2);
     let until_panic = Arc::new(AtomicU64::new(panics_behind.unwrap_or(u64::MAX)));
     let service = |_| Box::new(Counting { until_panic: until_panic.clone() }) as Box<dyn Service>;
     let shards = shards(SHARDS, 64, 0_u64);
@@ -93,6 +96,27 @@ fn lanes_take_turns_at_each_shard_and_no_count_is_lost() {
 }
 
 #[test]
+fn counts_of_all_shards_can_be_read_while_lanes_go_on() {
+    for claimants in [1, 2] {
+        let (config, device) = settings(2, PACKETS, claimants);
+        let until_panic = Arc::new(AtomicU64::new(u64::MAX));
+        let service =
+            |_| Box::new(Counting { until_panic: until_panic.clone() }) as Box<dyn Service>;
+        let shards = shards(SHARDS, 64, 0_u64);
+        let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
+        while !runtime.is_finished() {
+            let LiveMetrics { metrics, missing_shards } = runtime.view().metrics(PATIENCE);
+            assert_eq!(missing_shards, 0, "{claimants} claimants");
+            assert!(metrics.get("seen") <= PACKETS);
+        }
+        let counted = runtime.view().metrics(PATIENCE);
+        assert_eq!((counted.metrics.get("seen"), counted.missing_shards), (PACKETS, 0));
+        let report = runtime.join().unwrap();
+        assert_eq!((report.metrics.get("seen"), report.violations), (PACKETS, vec![]));
+    }
+}
+
+#[test]
 fn a_lane_that_panics_loses_no_shard_and_stops_no_other_lane() {
     let report = run(Some(500));
     let violations = report.violations;
@@ -105,7 +129,7 @@ fn a_lane_that_panics_loses_no_shard_and_stops_no_other_lane() {
 
 #[test]
 fn a_joint_shard_that_is_lost_is_named() {
-    let (config, device) = settings(2, 1);
+    let (config, device) = settings(2, 1, 2);
     let service = |_| {
         per_packet(|packet, info, shards, out| {
             drop(shards.remove(info.shard));
@@ -123,7 +147,7 @@ fn a_joint_shard_that_is_lost_is_named() {
 
 #[test]
 fn joint_shards_do_not_move() {
-    let (config, device) = settings(2, PACKETS);
+    let (config, device) = settings(2, PACKETS, 2);
     let mut devices = vec![device];
     let shards = shards(SHARDS, 64, 0_u64);
     let mut lanes = build_lanes(&config, &mut devices, |_| bounce(), shards).unwrap();
@@ -149,7 +173,7 @@ impl Service for Pooled {
 #[test]
 fn services_that_work_with_a_pool_do_not_start_on_joint_shards() {
     for (claimants, starts) in [(1, true), (2, false)] {
-        let (config, device) = settings(2, 0);
+        let (config, device) = settings(2, 0, 2);
         let (_pool, clients) =
             Stepped::new(&PoolConfig::new(1, 2, 4), |_| |task: u8| task).unwrap();
         let mut clients = clients.into_iter().map(|client| PacketClient::new(client, SHARDS));
@@ -166,7 +190,7 @@ fn services_that_work_with_a_pool_do_not_start_on_joint_shards() {
 #[test]
 fn lanes_that_make_no_whole_groups_do_not_start() {
     for (lanes, claimants) in [(2, 0), (2, 3), (4, 3)] {
-        let (config, device) = settings(if lanes == 2 { 2 } else { 4 }, 1);
+        let (config, device) = settings(if lanes == 2 { 2 } else { 4 }, 1, 2);
         let config = RuntimeConfig { claimants, ..config };
         let shards = shards(SHARDS, 64, 0_u64);
         let refused = Runtime::start(config, vec![device], Clock::new(), |_| bounce(), shards);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use rheostat_base::LaneId;
+use rheostat_run::Metrics;
 
 /// A service over TCP, as one value that all lanes share. It sees no sockets: bytes that have arrived are cut into requests,
 /// each request is handled, and its reply is written in the order of the requests of its connection.
@@ -14,6 +15,12 @@ use rheostat_base::LaneId;
 ///
 /// `handle` sees no connection, so some [schedulers](crate::AvailableScheduler) have it called on another thread than the other
 /// two. A panic in any of these methods resets the connection whose turn it is, and nothing else.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an application",
+    label = "not an application",
+    note = "implement `Application` for it (requests and replies); one that implements `Handler` (events of connections) is registered \
+            as `Events(handler)`, and served by `Server::with_handler`"
+)]
 pub trait Application: Send + Sync + 'static {
     /// Whether a request is to be handled only when the reply to the one before it, on the same connection, is there. Where
     /// workers share connections, or do nothing but requests, several requests of a connection may otherwise be handled at
@@ -64,6 +71,10 @@ pub trait Application: Send + Sync + 'static {
         reply: &mut Self::Reply,
         out: &mut ReplyBuffer<'_>,
     ) -> Encoded;
+
+    /// Adds the counts of the application, for the summary and `rheo status`: called at the end, and on any thread while the service
+    /// runs.
+    fn metrics(&self, _metrics: &mut Metrics) {}
 
     /// The last reply of a connection on which the rest of a request did not arrive within
     /// [`ListenerConfig::request_timeout`](crate::ListenerConfig::request_timeout). `None` resets the connection.

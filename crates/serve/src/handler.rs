@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use rheostat_base::{LaneId, ShardId};
+use rheostat_run::Metrics;
 use rheostat_tcp::CloseReason;
 
 use crate::connections::ConnectionId;
@@ -13,6 +14,11 @@ use crate::sockets::Sockets;
 ///
 /// Events are edges: [`SocketEvent::Readable`] comes when more has arrived, not while something is unread. What is left
 /// unread closes the peer's window. A panic resets the connection whose event it was, and nothing else.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not handle events of connections",
+    label = "not a handler",
+    note = "implement `Handler` for it; an `Application` (requests and replies) is registered as it is, and served by `Server::new`"
+)]
 pub trait Handler: Send + Sync + 'static {
     /// User data of a connection. It moves between lanes with its connection.
     type Data: Send + 'static;
@@ -33,6 +39,9 @@ pub trait Handler: Send + Sync + 'static {
         event: SocketEvent,
         sockets: &mut Sockets<'_, Self::Data>,
     );
+
+    /// Adds the counts of the handler, as [`Application::metrics`](crate::Application::metrics).
+    fn metrics(&self, _metrics: &mut Metrics) {}
 
     /// [`ServeControl::call`](crate::ServeControl::call) was called for a shard: what another thread has asked for can be done now.
     /// `sockets` are all connections of that shard. Several calls may come as one. After a panic, the lane's worker value is made

@@ -26,6 +26,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rheostat_base::LaneId;
+use rheostat_run::Metrics;
 use rustix::event::{EventfdFlags, eventfd};
 use thiserror::Error;
 
@@ -36,6 +37,7 @@ use self::lane::Lane;
 use self::listeners::Listeners;
 use crate::application::Application;
 use crate::config::ServeConfig;
+use crate::shared::ReadMetrics;
 
 /// A service over the kernel's sockets: where, and within which bounds.
 #[derive(Clone, Debug)]
@@ -110,13 +112,19 @@ impl Host {
     /// [`HostError::Io`] when a thread or its epoll cannot be made.
     pub fn start<A: Application>(self, app: A) -> Result<RunningHost, HostError> {
         let app = Arc::new(app);
+        let counting = app.clone();
         let shared = Arc::new(Shared {
             bounds: Bounds::new(&self.config),
             counters: SharedCounters::default(),
             is_draining: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
         });
-        let mut running = RunningHost { shared, lanes: Vec::new(), addresses: self.addresses };
+        let mut running = RunningHost {
+            shared,
+            metrics: Box::new(move |metrics| counting.metrics(metrics)),
+            lanes: Vec::new(),
+            addresses: self.addresses,
+        };
         for (number, listeners) in self.listeners.into_iter().enumerate() {
             let wake = Arc::new(
                 eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -150,6 +158,8 @@ struct LaneThread {
 /// A service that runs. Dropping it ends its threads, and resets its connections.
 pub struct RunningHost {
     shared: Arc<Shared>,
+    /// Adds the application's own counts.
+    metrics: ReadMetrics,
     lanes: Vec<LaneThread>,
     addresses: Vec<SocketAddr>,
 }
@@ -168,6 +178,13 @@ impl RunningHost {
     /// The counters so far, of all lanes together.
     pub fn totals(&self) -> HostTotals {
         self.shared.counters.totals()
+    }
+
+    /// What the application has counted by itself ([`Application::metrics`]).
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        (self.metrics)(&mut metrics);
+        metrics
     }
 
     /// Whether a lane has ended by itself, which none should.
@@ -190,7 +207,7 @@ impl RunningHost {
         while lanes.iter().any(|lane| !lane.thread.is_finished()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
-        let mut report = HostReport { totals: self.totals(), ..HostReport::default() };
+        let mut report = HostReport::default();
         for (number, lane) in lanes.into_iter().enumerate() {
             match lane.thread.is_finished() {
                 false => report.running.push(number),
@@ -198,8 +215,7 @@ impl RunningHost {
                 true => {}
             }
         }
-        report.totals = self.totals();
-        report
+        HostReport { totals: self.totals(), metrics: self.metrics(), ..report }
     }
 
     fn end(&self) {
@@ -227,6 +243,8 @@ impl Drop for RunningHost {
 pub struct HostReport {
     /// The counters of all lanes together.
     pub totals: HostTotals,
+    /// What the application has counted by itself.
+    pub metrics: Metrics,
     /// Lanes that had not returned from the application in time.
     pub running: Vec<usize>,
     /// Lanes that ended by a panic outside of the application.

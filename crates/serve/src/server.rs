@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::{ClockSource, LaneId, ShardId};
 use rheostat_ip::Network;
-use rheostat_run::{Pool, PoolConfig, PoolError, Service, Stepped};
+use rheostat_run::{Metrics, Pool, PoolConfig, PoolError, Service, Stepped};
 use rheostat_state::{
     Arena, ArenaError, FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout,
     TableConfig,
@@ -24,7 +24,7 @@ use crate::ports::Ports;
 use crate::readiness::Readiness;
 use crate::scheduler::AvailableScheduler;
 use crate::service::TcpService;
-use crate::shared::{ServeControl, Shared};
+use crate::shared::{ReadMetrics, ServeControl, Shared};
 use crate::times::{TimesConfig, TimesMeter};
 
 /// Why there is no service.
@@ -119,8 +119,11 @@ impl TcpServer {
         if listeners.is_empty() {
             return Err(ServeError::NoListener);
         }
-        let program = Box::new(Requests { app: Arc::new(app), clients: Mutex::default() });
-        TcpServer::of(program, listeners, limits, network, lanes, secret)
+        let app = Arc::new(app);
+        let counting = app.clone();
+        let metrics = Box::new(move |metrics: &mut Metrics| counting.metrics(metrics));
+        let program = Box::new(Requests { app, clients: Mutex::default() });
+        TcpServer::of(program, metrics, listeners, limits, network, lanes, secret)
     }
 
     /// As [`TcpServer::new`], for a handler of events. It needs no listener if it connects.
@@ -135,8 +138,10 @@ impl TcpServer {
         lanes: usize,
         secret: &[u8; 16],
     ) -> Result<TcpServer, ServeError> {
-        let program = Box::new(Events(Arc::new(handler)));
-        TcpServer::of(program, listeners, limits, network, lanes, secret)
+        let handler = Arc::new(handler);
+        let counting = handler.clone();
+        let metrics = Box::new(move |metrics: &mut Metrics| counting.metrics(metrics));
+        TcpServer::of(Box::new(Events(handler)), metrics, listeners, limits, network, lanes, secret)
     }
 
     /// Has requests of an application timed, stage by stage; see [`ServeControl::request_times`]. Of no meaning to a handler of
@@ -155,6 +160,7 @@ impl TcpServer {
 
     fn of(
         program: Box<dyn Program>,
+        metrics: ReadMetrics,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
         network: Arc<Network>,
@@ -162,7 +168,7 @@ impl TcpServer {
         secret: &[u8; 16],
     ) -> Result<TcpServer, ServeError> {
         check(&listeners, &network)?;
-        let shared = Arc::new(Shared::new(listeners, limits, lanes, secret));
+        let shared = Arc::new(Shared::new(metrics, listeners, limits, lanes, secret));
         Ok(TcpServer {
             program,
             network,

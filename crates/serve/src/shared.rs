@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheostat_base::sync::calls::Calls;
 use rheostat_base::{LaneId, ShardId};
-use rheostat_run::{HomeDeadlines, LaneNotifier};
+use rheostat_run::{HomeDeadlines, LaneNotifier, Metrics};
 use rheostat_tcp::{InitialNumbers, MemoryBudget, SynCookies};
 
 use crate::budget::Budget;
@@ -20,8 +20,13 @@ use crate::times::{RequestTimes, TimesRecord};
 /// Shards of a run at most: all that a [`ShardId`] can name.
 const SHARDS: usize = 1 << 16;
 
+/// Adds the counts of an application.
+pub(crate) type ReadMetrics = Box<dyn Fn(&mut Metrics) + Send + Sync>;
+
 /// What all lanes of a service share.
 pub(crate) struct Shared {
+    /// Adds the application's own counts.
+    metrics: ReadMetrics,
     pub(crate) budget: Budget,
     pub(crate) numbers: InitialNumbers,
     /// What lanes begin with: each lane has keys of its own, which are the same.
@@ -56,12 +61,14 @@ struct Inbox {
 
 impl Shared {
     pub(crate) fn new(
+        metrics: ReadMetrics,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
         lanes: usize,
         secret: &[u8; 16],
     ) -> Shared {
         Shared {
+            metrics,
             budget: Budget::new(limits),
             numbers: InitialNumbers::new(secret),
             syn_cookies: SynCookies::new(secret),
@@ -225,6 +232,13 @@ impl ServeControl {
         let locked =
             records.iter().map(|record| record.lock().unwrap_or_else(PoisonError::into_inner));
         Some(RequestTimes::of(locked, *slowest))
+    }
+
+    /// What the application has counted by itself ([`Application::metrics`](crate::Application::metrics)).
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        (self.0.metrics)(&mut metrics);
+        metrics
     }
 
     /// What all lanes have counted.

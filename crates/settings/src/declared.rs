@@ -28,6 +28,11 @@ use crate::findings::Findings;
 use crate::reader::Table;
 
 /// A structure whose fields are settings of one table. [`settings!`](crate::settings) declares one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare its settings",
+    label = "not declared",
+    note = "declare it by `rheostat::settings! {{ pub struct {Self} {{ … }} }}`"
+)]
 pub trait DeclaredSettings: Clone + std::fmt::Debug + Send + Sync + Sized + 'static {
     /// The settings, in the order in which they are declared.
     fn declarations() -> Vec<Setting>;

@@ -21,6 +21,11 @@ use crate::reader::Table;
 /// A type that implements serde's `Deserialize` is one, and all mistakes in its table are noted with place and fix: unknown
 /// keys, values of another type or out of range, keys that are missing. Any other type reads its keys itself, as with
 /// [`Table::read`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a table of a configuration",
+    label = "not a type of settings",
+    note = "derive serde's `Deserialize` for it, with `#[serde(crate = \"rheostat::serde\")]`, or implement `Section`; `()` has no keys"
+)]
 pub trait Section: Sized {
     /// Reads the table. `None` if it has mistakes, which are noted in `findings`.
     fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Self>;

@@ -121,8 +121,12 @@ impl Service for BusyWork {
         self.service.next_deadline()
     }
 
-    fn metrics(&self, shards: &ShardSet, metrics: &mut Metrics) {
-        self.service.metrics(shards, metrics);
+    fn metrics(&self, metrics: &mut Metrics) {
+        self.service.metrics(metrics);
+    }
+
+    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
+        self.service.shard_metrics(shard, metrics);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
+use rheostat::Metrics;
 use rheostat::declared::kind;
 use rheostat::tcp::{Application, Encoded, Handled, LaneId, Parsed, ReplyBuffer};
 
@@ -59,5 +60,11 @@ impl Application for Counter {
     fn encode(&self, (): &mut (), reply: &mut Vec<u8>, out: &mut ReplyBuffer<'_>) -> Encoded {
         out.put(reply);
         Encoded::Done
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        metrics.add("counters", counters.len() as u64);
+        metrics.add("counted", counters.values().sum());
     }
 }

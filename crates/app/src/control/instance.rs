@@ -18,7 +18,7 @@ use rheostat_observe::control::{
     BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
 };
 use rheostat_observe::{LinkBoard, OutputFiles, PortBoard, Summary};
-use rheostat_run::RunView;
+use rheostat_run::{LiveMetrics, Metrics, RunView};
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
@@ -33,6 +33,8 @@ const FENCE: Duration = Duration::from_secs(30);
 const GLANCE: Duration = Duration::from_micros(50);
 /// How long shards may take to apply another health of backends: half a second, unless a lane is stuck.
 const APPLY: Duration = Duration::from_secs(5);
+/// How long lanes may take to answer what their functions have counted: their next poll, unless one is stuck.
+const COUNT: Duration = Duration::from_millis(500);
 /// How often it is looked whether they have.
 const APPLY_GLANCE: Duration = Duration::from_millis(2);
 /// The longest pause between two rewrites.
@@ -104,7 +106,16 @@ impl Instance {
         let ports = ports.unwrap_or_default();
         let progress = self.progress.read();
         let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
-        let summary = with_progress(summary, &progress, &self.view, &sample);
+        let mut summary = with_progress(summary, &progress, &self.view, &sample);
+        let (own, missing_shards) = match &self.service {
+            Some(service) => (service.metrics(), 0),
+            None => {
+                let LiveMetrics { metrics, missing_shards } = self.view.metrics(COUNT);
+                summary.functions =
+                    metrics.iter().map(|(name, count)| (name.into(), count)).collect();
+                (Metrics::default(), missing_shards)
+            }
+        };
         let devices = self.view.devices().iter().zip(&sample.devices).map(|(device, counters)| {
             let (arrived, lost, sent) = (counters.arrived, counters.lost(), counters.sent);
             DeviceState { device: device.clone(), arrived, lost, sent }
@@ -129,6 +140,8 @@ impl Instance {
             devices,
             tcp: by_name(tcp),
             service: by_name(service),
+            application: by_name(own.iter()),
+            missing_shards,
             backends: backends.map(state).collect(),
         }))
     }

@@ -138,6 +138,9 @@ struct HostSummary {
     application: BTreeMap<&'static str, serde_json::Value>,
     #[serde(skip)]
     application_text: String,
+    /// The counters of the application, by their names.
+    #[serde(rename = "application", skip_serializing_if = "BTreeMap::is_empty")]
+    counters: BTreeMap<&'static str, u64>,
     /// Invariants that did not hold.
     violations: Vec<String>,
 }
@@ -164,6 +167,7 @@ impl HostSummary {
             totals: totals.named().collect(),
             application: part.iter().map(|part| (name, value(&**part))).collect(),
             application_text: part.as_ref().map_or_else(String::new, |part| part.text()),
+            counters: report.metrics.iter().collect(),
             violations: running.chain(failed).chain(lost).collect(),
         }
     }
@@ -175,6 +179,9 @@ impl fmt::Display for HostSummary {
             writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
         }
         f.write_str(&self.application_text)?;
+        for (name, count) in &self.counters {
+            writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
+        }
         let lanes = self.lanes;
         writeln!(f, "{:>24}  by the kernel, in {lanes} lanes: for development", "TCP")?;
         let account = if self.violations.is_empty() { "ok" } else { "broken" };

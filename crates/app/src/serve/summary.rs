@@ -26,6 +26,9 @@ pub(super) struct ServeSummary {
     application: BTreeMap<&'static str, serde_json::Value>,
     #[serde(skip)]
     application_text: String,
+    /// The counters of the application, by their names.
+    #[serde(rename = "application", skip_serializing_if = "BTreeMap::is_empty")]
+    counters: BTreeMap<&'static str, u64>,
     /// Where the time of requests went.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_times: Option<TimesJson>,
@@ -121,6 +124,7 @@ impl ServeSummary {
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
             application: part.iter().map(|part| (name, value(&**part))).collect(),
             application_text: part.as_ref().map_or_else(String::new, |part| part.text()),
+            counters: control.metrics().iter().collect(),
             request_times: control.request_times().map(TimesJson),
             packets_sent: report.last.lanes.iter().map(|lane| lane.sent).sum(),
             send_calls: Some(send_calls).filter(|calls| *calls > 0),
@@ -140,6 +144,9 @@ impl fmt::Display for ServeSummary {
             writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
         }
         f.write_str(&self.application_text)?;
+        for (name, count) in &self.counters {
+            writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
+        }
         if let Some(TimesJson(times)) = &self.request_times {
             writeln!(f, "{times}")?;
         }

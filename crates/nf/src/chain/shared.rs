@@ -10,7 +10,7 @@ use rheostat_steer::{PacketSet, Translation};
 use super::{Chain, Stage};
 use crate::chain_service::Undo;
 use crate::cx::Scope;
-use crate::function::{Ahead, NetworkFunction, ShardInfo};
+use crate::function::{Ahead, NetworkFunction, NoShardState, ShardInfo};
 use crate::packet::Packet;
 use crate::reading::Reading;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -54,7 +54,7 @@ pub struct Shared<F: NetworkFunction> {
     objects: Objects,
 }
 
-impl<F: NetworkFunction<Shard = ()>> Shared<F>
+impl<F: NetworkFunction<Shard: NoShardState>> Shared<F>
 where
     F::Flow: Clone,
 {
@@ -72,11 +72,11 @@ where
     }
 }
 
-impl<F: NetworkFunction<Shard = ()>> Chain for Shared<F>
+impl<F: NetworkFunction<Shard: NoShardState>> Chain for Shared<F>
 where
     F::Flow: Clone,
 {
-    type Shard = ();
+    type Shard = F::Shard;
     type States = Option<F::Flow>;
     type Saved = Option<F::Flow>;
     type Journal = Undo<Self::Saved>;
@@ -132,8 +132,8 @@ where
         self.stage.translation()
     }
 
-    fn local(&self, shard: ShardInfo) {
-        self.stage.local(shard);
+    fn local(&self, shard: ShardInfo) -> F::Shard {
+        self.stage.local(shard)
     }
 
     fn passes_without_entry(&self) -> bool {
@@ -143,7 +143,7 @@ where
     #[inline]
     fn first(
         &self,
-        local: &mut (),
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Option<F::Flow>, Verdict)> {
@@ -151,18 +151,18 @@ where
     }
 
     #[inline]
-    fn install(&self, local: &mut (), flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
+    fn install(&self, local: &mut F::Shard, flow: &mut FlowMut<'_>, states: Option<F::Flow>) {
         self.stage.install(local, flow, states);
     }
 
-    fn discarded(&self, local: &mut (), scope: &mut Scope<'_>, states: Option<F::Flow>) {
+    fn discarded(&self, local: &mut F::Shard, scope: &mut Scope<'_>, states: Option<F::Flow>) {
         self.stage.discarded(local, scope, states);
     }
 
     #[inline]
     fn packet(
         &self,
-        local: &mut (),
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
@@ -173,7 +173,13 @@ where
     /// Nothing: what a transaction has done to a packet is undone with it.
     fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
 
-    fn ended(&self, local: &mut (), scope: &mut Scope<'_>, flow: &mut FlowMut<'_>, ending: Ending) {
+    fn ended(
+        &self,
+        local: &mut F::Shard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    ) {
         self.stage.ended(local, scope, flow, ending);
     }
 
@@ -184,18 +190,18 @@ where
     #[inline]
     fn non_flow(
         &self,
-        local: &mut (),
+        local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
         self.stage.non_flow(local, scope, packet)
     }
 
-    fn periodic(&self, local: &mut (), scope: &mut Scope<'_>) -> Outcome<()> {
+    fn periodic(&self, local: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.stage.periodic(local, scope)
     }
 
-    fn metrics(&self, local: &(), metrics: &mut Metrics) {
+    fn metrics(&self, local: &F::Shard, metrics: &mut Metrics) {
         self.stage.metrics(local, metrics);
     }
 

@@ -15,10 +15,16 @@ use rheostat_state::txn::Objects;
 use super::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
 };
-use crate::function::NetworkFunction;
+use crate::function::{NetworkFunction, NoShardState};
 use crate::link::{Link, link, shared_link};
 
 /// A network function that is built of the settings in its table of a configuration.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be built from a configuration",
+    label = "has no `FromSettings`",
+    note = "implement `FromSettings` for it: `type Settings` (a type that serde reads, or `()`) and `from_settings`, beside \
+            `NetworkFunction`"
+)]
 pub trait FromSettings: NetworkFunction + Sized {
     /// The keys of its table: a type that implements serde's `Deserialize`, or reads its keys itself; `()` for a function
     /// without settings.
@@ -50,7 +56,7 @@ impl Registration {
     }
 
     /// A function on shared objects, under this name.
-    pub const fn on_objects<F: FromSettings + NetworkFunction<Shard = ()>>(
+    pub const fn on_objects<F: FromSettings + NetworkFunction<Shard: NoShardState>>(
         name: &'static str,
     ) -> Registration
     where
@@ -115,7 +121,7 @@ impl<F: NetworkFunction> Placing<F> for InShards {
 #[derive(Debug)]
 struct OnObjects;
 
-impl<F: NetworkFunction<Shard = ()>> Placing<F> for OnObjects
+impl<F: NetworkFunction<Shard: NoShardState>> Placing<F> for OnObjects
 where
     F::Flow: Clone,
 {

@@ -5,7 +5,7 @@ use rheostat_state::StateLayout;
 use crate::any_chain::AnyChain;
 use crate::chain::dynamic::ChainError;
 use crate::chain::{Chain2, Shared, Stage};
-use crate::function::NetworkFunction;
+use crate::function::{NetworkFunction, NoShardState};
 use crate::link::Link;
 
 /// A chain that is compiled as a whole. It is built of the functions it was compiled for, in their order; others are given back.
@@ -29,7 +29,7 @@ pub fn alone<F: NetworkFunction>(
 ///
 /// # Errors
 /// The functions again, when they are not this one.
-pub fn alone_on_objects<F: NetworkFunction<Shard = ()>>(
+pub fn alone_on_objects<F: NetworkFunction<Shard: NoShardState>>(
     links: Vec<Box<dyn Link>>,
 ) -> Result<Result<AnyChain, ChainError>, Vec<Box<dyn Link>>>
 where

@@ -96,6 +96,12 @@ pub struct Status {
     /// (`half_open`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service: BTreeMap<String, u64>,
+    /// The counters of the service's application, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub application: BTreeMap<String, u64>,
+    /// Shards whose part is missing in the counters of functions, because their lane has not answered; left out while none is.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub missing_shards: usize,
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
@@ -136,6 +142,10 @@ pub struct BackendState {
     pub health: HealthWord,
 }
 
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.summary)?;
@@ -147,6 +157,16 @@ impl fmt::Display for Status {
         }
         for (name, count) in self.service.iter().filter(|(_, count)| **count > 0) {
             write!(f, "\nservice   {name} {count}")?;
+        }
+        for (name, count) in &self.application {
+            write!(f, "\nown       {name} {count}")?;
+        }
+        if self.missing_shards > 0 {
+            let missing = self.missing_shards;
+            write!(
+                f,
+                "\nfunctions without {missing} shards, whose lane has not answered: is a worker stuck?"
+            )?;
         }
         for BackendState { service, backend, health } in &self.backends {
             write!(f, "\nbackend   {service} {backend} {health}")?;

@@ -94,6 +94,7 @@ impl Lane {
             }
             Command::Offload { to, share } => self.offload_to(to, share),
             Command::OffloadShares { to, shares } => self.offload_shares(to, shares),
+            Command::Count(request) => self.answer_metrics(&request),
         }
     }
 

@@ -1,8 +1,12 @@
 //! What passes between the migrator and a lane: commands one way, reports the other.
 
+use std::sync::Arc;
+
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_steer::policy::Load;
+
+use crate::live_metrics::MetricsRequest;
 
 /// What the migrator commands a lane to do. It takes effect at the start of the lane's next poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub enum Command {
         /// By shard, where [`Load::FULL`] stands for all of its work.
         shares: Vec<(ShardId, Load)>,
     },
+    /// The lane adds its counts to the answer.
+    Count(Arc<MetricsRequest>),
 }
 
 /// What a lane reports to the migrator.
@@ -77,7 +83,7 @@ pub(crate) struct MigratorMailbox {
 
 /// Connects the migrator and a lane of a run with `shards` shards. Neither ring can be full: a shard that
 /// moves means one command to each lane, and a shard moves again only after its last report was read. A command
-/// about offloading is given when no other waits.
+/// about offloading or metrics is given when no other waits.
 pub(crate) fn mailbox(shards: usize) -> (MigratorMailbox, LaneMailbox) {
     let (commands_in, commands_out) = spsc::ring(shards + 1);
     let (reports_in, reports_out) = spsc::ring(shards);

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::{Command, MigratorMailbox, Report, mailbox};
 use crate::crew::LaneNotifier;
 use crate::lane::Lane;
+use crate::live_metrics::MetricsRequest;
 use crate::queue_map::QueueMap;
 
 /// A shard that is to change lanes.
@@ -235,6 +236,18 @@ impl Migrator {
         if known(from) && to.is_none_or(|to| known(to) && to != from) {
             self.offloads.retain(|(lane, _)| *lane != from);
             self.offloads.push((from, Command::OffloadShares { to, shares }));
+        }
+    }
+
+    /// Has lanes add their counts to the answer of `request`, those that have to and that have read all earlier commands.
+    pub(crate) fn request_metrics(&mut self, request: &Arc<MetricsRequest>) {
+        for lane in request.lanes_to_ask() {
+            if !self.lanes[lane.index()].is_empty() {
+                continue;
+            }
+            // Before the command, which the lane may answer at once.
+            request.note_asked(lane);
+            self.send(lane, Command::Count(request.clone()));
         }
     }
 

@@ -6,6 +6,12 @@ use rheostat_base::sync::atomic::{AtomicU64, Ordering};
 /// Plain data: any bytes are a value, and a value has no bytes of padding. So it can be read while it is written, and
 /// thrown away when that turns out. Derive [`bytemuck::NoUninit`] and [`bytemuck::AnyBitPattern`], or
 /// [`bytemuck::Pod`] and [`bytemuck::Zeroable`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no plain data, which objects shared by lanes hold",
+    label = "not plain data",
+    note = "numbers and arrays of them are; derive `bytemuck::{{NoUninit, AnyBitPattern}}` for a structure of them without padding; \
+            `Map::boxed` holds any value"
+)]
 pub trait Plain: Copy + NoUninit + AnyBitPattern + Send + Sync + 'static {}
 
 impl<T: Copy + NoUninit + AnyBitPattern + Send + Sync + 'static> Plain for T {}
