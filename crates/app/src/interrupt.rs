@@ -4,12 +4,12 @@
 //! a closed terminal sends, ends it in good order, too, however often it comes: a shell and the kernel send
 //! one each. A process that was started with SIGHUP ignored, as by nohup, goes on.
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use rheostat_kernel::ProcFields;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -86,28 +86,5 @@ pub(crate) fn await_input(interrupted: &AtomicBool) -> io::Result<()> {
 
 /// SIGHUP, unless the process was started with it ignored.
 fn hangup() -> Option<i32> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    (!is_ignored(&status, SIGHUP)).then_some(SIGHUP)
-}
-
-/// Whether `status`, in the form of /proc/PID/status (proc_pid_status(5)), lists a signal as ignored.
-fn is_ignored(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_signals_are_read_from_the_mask() {
-        // What the kernel prints under nohup: SIGHUP alone, which is signal 1.
-        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0\n";
-        assert!(is_ignored(status, SIGHUP));
-        assert!(!is_ignored(status, SIGTERM));
-        assert!(!is_ignored("SigIgn:\t0000000000001000\n", SIGHUP));
-        assert!(!is_ignored("", SIGHUP));
-    }
+    (!ProcFields::of_this_process().ignores(SIGHUP as u32)).then_some(SIGHUP)
 }

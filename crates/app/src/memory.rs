@@ -1,7 +1,7 @@
 //! What memory a run takes when all that is configured is in use, and what it may take.
 
 use std::fmt;
-use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use rheostat_base::ShardId;
@@ -10,7 +10,7 @@ use rheostat_control::config::ServeConfig;
 use rheostat_control::config::device::sim::Driver;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind};
 use rheostat_io::{DrawnArrivals, Peer};
-use rheostat_kernel::Cgroups;
+use rheostat_kernel::{Cgroups, ProcFields};
 use rheostat_measure::allocation;
 use rheostat_nf::{AnyChain, ShardInfo};
 use rheostat_packet::MempoolConfig;
@@ -121,7 +121,7 @@ impl MemoryPlan {
             },
             Part {
                 what: "program and functions",
-                bytes: Process::read().resident,
+                bytes: ProcFields::of_this_process().memory("VmRSS").unwrap_or_default(),
                 from: "what is in use already".to_owned(),
                 setting: None,
             },
@@ -252,9 +252,9 @@ impl fmt::Display for Part {
 impl MemoryLimits {
     /// The limits of this process: those of its control groups, of the machine, and of its address space.
     pub(crate) fn of_this_process() -> MemoryLimits {
-        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let info = ProcFields::read(Path::new("/proc/meminfo"));
         let machine =
-            kilobytes(&info, "MemTotal:").map(|bytes| (bytes, "the machine's memory".to_owned()));
+            info.memory("MemTotal").map(|bytes| (bytes, "the machine's memory".to_owned()));
         let group = Cgroups::of_this_process().memory_limit();
         let group = group
             .map(|limit| (limit.value, format!("the control group ({})", limit.file.display())));
@@ -262,30 +262,9 @@ impl MemoryLimits {
         MemoryLimits {
             limits: machine.into_iter().chain(group).collect(),
             address_space,
-            mapped: Process::read().mapped,
-            available: kilobytes(&info, "MemAvailable:"),
+            mapped: ProcFields::of_this_process().memory("VmSize").unwrap_or_default(),
+            available: info.memory("MemAvailable"),
         }
-    }
-}
-
-/// The bytes behind `name` in a file of /proc that counts kilobytes.
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
-}
-
-/// What this process has by now.
-#[derive(Clone, Copy, Debug, Default)]
-struct Process {
-    mapped: u64,
-    resident: u64,
-}
-
-impl Process {
-    fn read() -> Process {
-        let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let bytes = |name| kilobytes(&text, name).unwrap_or_default();
-        Process { mapped: bytes("VmSize:"), resident: bytes("VmRSS:") }
     }
 }
 

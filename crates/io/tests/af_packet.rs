@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rheostat_capture::{Filter, Match};
+
 use crate::support::live::{
     self, Open, UNDER_WAY, await_condition, forward, output, rounds, transfer,
 };
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number, udp};
 use rheostat_base::{DeviceId, DropReason, QueueId, Time};
-use rheostat_capture::{Filter, Match};
 use rheostat_io::{Device, PacketConfig, PacketDevice, PacketOpenError};
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};

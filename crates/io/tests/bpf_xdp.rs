@@ -6,11 +6,12 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rheostat_capture::{Endpoints, Filter, Match};
+
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{hostile, udp};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use rheostat_base::{DeviceId, QueueId};
-use rheostat_capture::{Endpoints, Filter, Match};
 use rheostat_io::backend::bpf::{AttachMode, BpfError, PacketHash, ProgramConfig, XdpProgram};
 use rheostat_io::backend::pcap::CaptureReader;
 use rheostat_packet::LinkType;

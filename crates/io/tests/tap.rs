@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
+use rheostat_capture::{Filter, Match};
+
 use crate::support::live::{self, Open, forward, output, transfer};
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number};
 use rheostat_base::{DeviceId, QueueId, Time};
-use rheostat_capture::{Filter, Match};
 use rheostat_io::{Device, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError};
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use rheostat_base::DeviceId;
+use rheostat_kernel::routing::{KernelEvent, KernelRoute, Request};
 use rheostat_packet::wire::MacAddress;
 use rheostat_steer::Prefix;
 
 use crate::route::Route;
-use rheostat_kernel::routing::{KernelEvent, KernelRoute, Request};
 
 /// The kernel's main table.
 const MAIN: u32 = 254;

@@ -12,6 +12,7 @@ pub mod netlink;
 pub mod placement;
 pub mod priority;
 pub mod privileges;
+pub mod proc_fields;
 pub mod routing;
 pub mod sleep;
 mod sys;
@@ -24,7 +25,8 @@ pub use interface_link::InterfaceLink;
 pub use link::{LinkEvent, LinkState, LinkWatch};
 pub use netdev::{Napi, NapiSettings, XdpFeatures, napis, xdp_features};
 pub use placement::Placement;
-pub use sys::ethtool::{Channels, Ethtool, Rings, Spreading};
+pub use proc_fields::ProcFields;
+pub use sys::ethtool::{Channels, Rings, Spreading};
 pub use sys::interface::Interface;
 #[cfg(any(test, feature = "test-filters"))]
 pub use sys::seccomp::refuse_timer_slack;

@@ -5,7 +5,7 @@
 //! index of it is what changes when an interface is deleted and made anew.
 
 mod links;
-mod message;
+pub(crate) mod message;
 mod watch;
 
 pub use watch::LinkWatch;

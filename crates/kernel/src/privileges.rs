@@ -20,6 +20,7 @@ use rustix::thread::{
 use thiserror::Error;
 
 use crate::capability::Capability;
+use crate::proc_fields::ProcFields;
 
 /// A user and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,14 +156,10 @@ pub fn holders() -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for task in fs::read_dir("/proc/self/task")? {
         // A thread may end meanwhile.
-        let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
-        let field = |name: &str| {
-            let mut lines = status.lines();
-            lines.find_map(|line| line.strip_prefix(name)).map_or("", str::trim)
-        };
-        let has = |name| field(name).bytes().any(|digit| digit != b'0');
-        if has("CapPrm:") || has("CapEff:") {
-            names.push(field("Name:").to_owned());
+        let status = ProcFields::read(&task?.path().join("status"));
+        let has = |name| status.set(name).is_some_and(|set| set != 0);
+        if has("CapPrm") || has("CapEff") {
+            names.push(status.field("Name").unwrap_or_default().to_owned());
         }
     }
     Ok(names)

@@ -13,7 +13,7 @@ mod sleeps;
 
 use std::fmt;
 
-use rheostat_kernel::{Channels, Napi, Rings, Spreading, XdpFeatures};
+use rheostat_kernel::{Channels, Napi, ProcFields, Rings, Spreading, XdpFeatures};
 use serde::Serialize;
 
 pub use sleeps::{SleepFacts, SleepReport, SleepRow, TargetRow};
@@ -26,6 +26,11 @@ pub trait Machine {
 
     /// The names in a folder; none when there is no such folder.
     fn list(&self, path: &str) -> Vec<String>;
+
+    /// The state of this process.
+    fn status(&self) -> ProcFields {
+        ProcFields::new(self.read("/proc/self/status").unwrap_or_default())
+    }
 
     /// Whether there is such a file.
     fn exists(&self, path: &str) -> bool;

@@ -12,6 +12,8 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rheostat_kernel::CoreSet;
+
 use crate::costs::Costs;
 use crate::record::{FileHeader, Results, Row, Table, rows};
 use crate::report;
@@ -19,7 +21,6 @@ use crate::scenario::AnyScenario;
 use crate::sim::Simulator;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::Clock;
-use rheostat_kernel::CoreSet;
 
 pub(crate) use self::sched::{NOTE as SIMULATED_NOTE, SchedSetup};
 use crate::commands::Failed;

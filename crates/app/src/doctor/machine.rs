@@ -1,13 +1,12 @@
 //! The machine that the command runs on.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use rheostat_base::Clock;
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::sleep::{SlackRefused, SleepProfile, Sleeper, calibrate};
-use rheostat_kernel::{Ethtool, napis, xdp_features};
+use rheostat_kernel::{Interface, napis, xdp_features};
 use rheostat_observe::doctor::{InterfaceFacts, Machine, SleepFacts};
 
 use super::probe::attaches_natively;
@@ -15,14 +14,13 @@ use super::probe::attaches_natively;
 /// This machine.
 #[derive(Debug)]
 pub(super) struct ThisMachine {
-    ethtool: Ethtool,
     probe: bool,
 }
 
 impl ThisMachine {
     /// With `probe`, a program is attached to interfaces that are looked at.
-    pub(super) fn new(probe: bool) -> io::Result<ThisMachine> {
-        Ok(ThisMachine { ethtool: Ethtool::new()?, probe })
+    pub(super) fn new(probe: bool) -> ThisMachine {
+        ThisMachine { probe }
     }
 }
 
@@ -41,14 +39,15 @@ impl Machine for ThisMachine {
     }
 
     fn interface(&self, name: &str) -> InterfaceFacts {
-        let index = self.read(&format!("/sys/class/net/{name}/ifindex"));
-        let index = index.and_then(|index| index.parse::<u32>().ok());
+        let interface = Interface::new(name).ok();
+        let interface = interface.as_ref();
+        let index = interface.and_then(|interface| interface.index().ok());
         InterfaceFacts {
-            driver: self.ethtool.driver(name).ok(),
-            channels: self.ethtool.channels(name).ok(),
-            rings: self.ethtool.rings(name).ok(),
-            spreading: self.ethtool.spreading(name).ok(),
-            offloads: self.ethtool.offloads(name).ok(),
+            driver: interface.and_then(|interface| interface.driver().ok()),
+            channels: interface.and_then(|interface| interface.channels().ok()),
+            rings: interface.and_then(|interface| interface.rings().ok()),
+            spreading: interface.and_then(|interface| interface.spreading().ok()),
+            offloads: interface.and_then(|interface| interface.offloads().ok()),
             xdp: index.and_then(|index| xdp_features(index).ok()),
             napis: index.and_then(|index| napis(index).ok()),
             probe: index.filter(|_| self.probe).map(attaches_natively),

@@ -59,5 +59,5 @@ fn what_is_not_available_now_is_a_warning() {
 fn this_process_has_a_limit_and_takes_something() {
     let limits = MemoryLimits::of_this_process();
     assert!(limits.limits.iter().any(|(bytes, from)| *bytes > 1 << 20 && from.contains("machine")));
-    assert!(limits.mapped > 0 && Process::read().resident > 0);
+    assert!(limits.mapped > 0);
 }

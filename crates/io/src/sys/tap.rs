@@ -9,8 +9,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-
 /// A queue of a tap interface.
 #[derive(Debug)]
 pub(crate) struct TapQueue(File);
@@ -93,24 +91,6 @@ impl AsFd for TapQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// Sets an interface up, as `ip link set dev NAME up` does.
-pub(crate) fn set_up(name: &str) -> io::Result<()> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    let mut request = request(name)?;
-    let ask = |command: libc::c_ulong, request: *mut libc::ifreq| {
-        // SAFETY: both commands read the name, and read or write `ifru_flags`.
-        match unsafe { libc::ioctl(socket.as_raw_fd(), command as _, request) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
-    };
-    ask(libc::SIOCGIFFLAGS, &raw mut request)?;
-    // SAFETY: the kernel has just written the flags, and any bits are valid for them.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as i16;
-    ask(libc::SIOCSIFFLAGS, &raw mut request)
 }
 
 /// A request that names an interface.

@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::links::Links;
-use super::message::{GROUP, LinkMessage, list_request, messages};
+use super::message::{GROUP, list_request, read};
 use super::{LinkEvent, LinkState};
-use crate::netlink::{LONGEST, NetlinkSocket, Received};
+use crate::netlink::{Content, LONGEST, NetlinkSocket, Received, messages};
 
 /// How long the kernel may take to list its links.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,14 +59,21 @@ impl LinkWatch {
                 Received::Overrun => return self.list(&mut tell),
                 Received::Messages(length) => {
                     for message in messages(&buffer[..length]) {
-                        if message == LinkMessage::Overrun {
-                            return self.list(&mut tell);
+                        match message.content {
+                            Content::Overrun => return self.list(&mut tell),
+                            Content::Part { kind, body } => self.handle(kind, body, &mut tell),
+                            Content::Done { .. } | Content::Acknowledged | Content::Failed(_) => {}
                         }
-                        self.links.handle(&message, &mut tell);
                     }
                 }
             }
             timeout = Duration::ZERO;
+        }
+    }
+
+    fn handle(&mut self, kind: u16, body: &[u8], tell: &mut impl FnMut(usize, LinkEvent)) {
+        if let Some(message) = read(kind, body) {
+            self.links.handle(&message, tell);
         }
     }
 
@@ -95,13 +102,12 @@ impl LinkWatch {
                 Received::Nothing => continue,
             };
             for message in messages(&buffer[..length]) {
-                match message {
-                    LinkMessage::Done { is_consistent } => return Ok(is_consistent),
-                    LinkMessage::Failed(error) => return Err(io::Error::from_raw_os_error(error)),
-                    LinkMessage::Overrun => return Ok(false),
-                    LinkMessage::There { .. } | LinkMessage::Gone(_) => {
-                        self.links.handle(&message, tell);
-                    }
+                match message.content {
+                    Content::Done { is_consistent } => return Ok(is_consistent),
+                    Content::Failed(error) => return Err(io::Error::from_raw_os_error(error)),
+                    Content::Overrun => return Ok(false),
+                    Content::Part { kind, body } => self.handle(kind, body, tell),
+                    Content::Acknowledged => {}
                 }
             }
         }

@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use crate::netlink::attributes;
+use crate::netlink::{ACKNOWLEDGE, DUMP, find};
 
-use super::{NLM_F_ACK, NLM_F_DUMP, Netdev};
+use super::Netdev;
 
 const NETDEV_CMD_QUEUE_GET: u8 = 10;
 const NETDEV_A_QUEUE_ID: u16 = 1;
@@ -56,10 +56,10 @@ pub struct Napi {
 pub fn napis(index: u32) -> io::Result<Vec<Napi>> {
     let netdev = Netdev::open()?;
     let asked = [(NETDEV_A_QUEUE_IFINDEX, &index.to_ne_bytes()[..])];
-    let queues = netdev.ask(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, &asked)?;
+    let queues = netdev.ask(NETDEV_CMD_QUEUE_GET, DUMP, &asked)?;
     let queues: Vec<_> = queues.iter().filter_map(|answer| receive_queue(answer)).collect();
     let asked = [(NETDEV_A_NAPI_IFINDEX, &index.to_ne_bytes()[..])];
-    let answers = netdev.ask(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &asked)?;
+    let answers = netdev.ask(NETDEV_CMD_NAPI_GET, DUMP, &asked)?;
     Ok(answers.iter().filter_map(|answer| napi(answer, &queues)).collect())
 }
 
@@ -76,13 +76,13 @@ pub fn set_napi(id: u32, settings: NapiSettings) -> io::Result<()> {
         (NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT, &nanos(settings.timer)[..]),
         (NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT, &nanos(settings.suspension)[..]),
     ];
-    Netdev::open()?.ask(NETDEV_CMD_NAPI_SET, NLM_F_ACK, &asked)?;
+    Netdev::open()?.ask(NETDEV_CMD_NAPI_SET, ACKNOWLEDGE, &asked)?;
     Ok(())
 }
 
 /// A number among attributes; the kernel writes four bytes where they are enough.
 fn number(answer: &[u8], wanted: u16) -> Option<u64> {
-    let (_, value) = attributes(answer).find(|(kind, _)| *kind == wanted)?;
+    let value = find(answer, wanted)?;
     match value.len() {
         4 => Some(u64::from(u32::from_ne_bytes(value.try_into().ok()?))),
         _ => Some(u64::from_ne_bytes(value.try_into().ok()?)),

@@ -1,4 +1,4 @@
-//! Attributes: what the messages of every netlink family consist of (netlink(7), `linux/netlink.h`).
+//! Attributes, of which the messages of every netlink family consist (`struct nlattr`), and the numbers and names in them.
 
 /// In the kind of an attribute (`NLA_TYPE_MASK`): all but the two bits that say how its value is to be read, nested or in
 /// network byte order.
@@ -23,6 +23,25 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes.extend(value);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
+}
+
+/// The value of the first attribute of this kind.
+pub(crate) fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
+/// A name, which ends at the first zero byte.
+pub(crate) fn text(value: &[u8]) -> String {
+    let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
-//! A socket on which the kernel reports its routes and neighbours (netlink(7), rtnetlink(7)).
+//! A socket to a netlink family of the kernel.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, sendto,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, sendto,
     socket_with,
 };
 
+use super::message::{Content, Message};
+
 /// Bytes that the kernel sends at once, at most: 32 KiB since Linux 4.4.
 pub const LONGEST: usize = 32 * 1_024;
+/// How long the kernel may take to answer a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The socket. It needs no privileges, and requests only what every user may read.
 #[derive(Debug)]
@@ -31,14 +35,23 @@ pub enum Received {
 }
 
 impl NetlinkSocket {
-    /// A socket that listens to `groups` (`RTMGRP_*` of `<linux/rtnetlink.h>`).
+    /// A socket to the family of routes that listens to `groups` (`RTMGRP_*` of `<linux/rtnetlink.h>`).
     ///
     /// # Errors
     /// Those of socket(2) and bind(2).
     pub fn open(groups: u32) -> io::Result<NetlinkSocket> {
-        let flags = SocketFlags::CLOEXEC;
         // No protocol: that of routes.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        NetlinkSocket::to_family(None, groups)
+    }
+
+    /// A socket to the generic family.
+    pub(crate) fn generic() -> io::Result<NetlinkSocket> {
+        NetlinkSocket::to_family(Some(GENERIC), 0)
+    }
+
+    fn to_family(family: Option<Protocol>, groups: u32) -> io::Result<NetlinkSocket> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, family)?;
         bind(&socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(NetlinkSocket(socket))
     }
@@ -50,6 +63,26 @@ impl NetlinkSocket {
     pub fn send(&self, request: &[u8]) -> io::Result<()> {
         sendto(&self.0, request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         Ok(())
+    }
+
+    /// Sends a request and returns the bodies of the messages that answer it: one, all of a dump, or none of a mere
+    /// acknowledgement. Nothing else may be under way on the socket.
+    pub(crate) fn ask(&self, request: &[u8], is_dump: bool) -> io::Result<Vec<Vec<u8>>> {
+        self.send(request)?;
+        let (mut answers, mut buffer) = (Vec::new(), [0; LONGEST]);
+        let start = Instant::now();
+        while let Some(rest) = TIMEOUT.checked_sub(start.elapsed()) {
+            match self.receive(&mut buffer, rest)? {
+                Received::Messages(length) => {
+                    if take_answers(&buffer[..length], is_dump, &mut answers)? {
+                        return Ok(answers);
+                    }
+                }
+                Received::Overrun => return Err(Errno::NOBUFS.into()),
+                Received::Nothing => {}
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
     }
 
     /// Takes what the kernel has sent, and waits for it as long as `timeout`. What other processes send
@@ -80,19 +113,57 @@ impl NetlinkSocket {
     }
 }
 
+/// Takes the messages of one datagram. Returns whether it was the last: a dump ends with a message of its own.
+fn take_answers(
+    mut datagram: &[u8],
+    is_dump: bool,
+    answers: &mut Vec<Vec<u8>>,
+) -> io::Result<bool> {
+    let mut is_last = !is_dump;
+    while !datagram.is_empty() {
+        match Message::take(&mut datagram).ok_or(io::ErrorKind::InvalidData)?.content {
+            Content::Part { body, .. } => answers.push(body.to_vec()),
+            Content::Done { .. } | Content::Acknowledged => is_last = true,
+            Content::Failed(error) => return Err(io::Error::from_raw_os_error(error)),
+            Content::Overrun => return Err(Errno::NOBUFS.into()),
+        }
+    }
+    Ok(is_last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::message::tests::message;
+    use crate::netlink::message::{DUMP, request};
+
+    #[test]
+    fn a_dump_ends_with_its_last_message_and_an_error_is_one() {
+        const ERROR: u16 = 2;
+        const DONE: u16 = 3;
+        let two = [message(0x20, 0, b"one"), message(0x20, 0, b"two")].concat();
+        let mut answers = Vec::new();
+        assert!(!take_answers(&two, true, &mut answers).unwrap(), "the end is still to come");
+        assert_eq!(answers, [b"one", b"two"]);
+        assert!(take_answers(&message(DONE, 0, &[0; 4]), true, &mut answers).unwrap());
+        assert!(take_answers(&message(ERROR, 0, &[0; 4]), false, &mut answers).unwrap());
+        assert_eq!(answers.len(), 2, "neither is an answer");
+        let refused = message(ERROR, 0, &(-libc::EPERM).to_ne_bytes());
+        let error = take_answers(&refused, false, &mut answers).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+        for end in 1..refused.len() {
+            assert!(take_answers(&refused[..end], false, &mut answers).is_err(), "cut at {end}");
+        }
+        let broken_off = message(DONE, 0, &(-libc::EINTR).to_ne_bytes());
+        let error = take_answers(&broken_off, true, &mut answers).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINTR), "not all of the dump came");
+    }
 
     #[test]
     fn the_kernel_reports_its_interfaces() {
         let socket = NetlinkSocket::open(0).expect("a socket, which needs no privileges");
-        // RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, and an empty `struct ifinfomsg`.
-        let mut request = vec![0; 32];
-        request[..4].copy_from_slice(&32_u32.to_ne_bytes());
-        request[4..6].copy_from_slice(&18_u16.to_ne_bytes());
-        request[6..8].copy_from_slice(&0x301_u16.to_ne_bytes());
-        socket.send(&request).unwrap();
+        // RTM_GETLINK, and an empty `struct ifinfomsg`.
+        socket.send(&request(18, DUMP, 0, &[0; 16])).unwrap();
         let mut buffer = [0; LONGEST];
         let received = socket.receive(&mut buffer, Duration::from_secs(5)).unwrap();
         let Received::Messages(length) = received else { panic!("{received:?}") };

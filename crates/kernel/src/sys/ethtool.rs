@@ -2,11 +2,11 @@
 //! offloads, and the table by which it spreads packets. Reads only.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use super::interface::Interface;
+use crate::netlink::text;
 
 const GDRVINFO: u32 = 0x03;
 const GRINGPARAM: u32 = 0x10;
@@ -47,12 +47,6 @@ pub struct Spreading {
     pub entries: u32,
     /// Bytes of the hash key.
     pub key: u32,
-}
-
-/// A way to ask drivers.
-#[derive(Debug)]
-pub struct Ethtool {
-    socket: OwnedFd,
 }
 
 /// `struct ethtool_drvinfo`.
@@ -100,7 +94,7 @@ struct Features {
 /// # Safety
 /// The kernel writes no more bytes for the command in its first word than the structure has, and any
 /// bits are a value of it.
-unsafe trait Query {}
+pub(super) unsafe trait Query {}
 
 // SAFETY: `struct ethtool_drvinfo` is 196 bytes of characters and integers.
 unsafe impl Query for DriverInfo {}
@@ -118,26 +112,16 @@ unsafe impl Query for [u32; 9] {}
 // given are zero.
 unsafe impl Query for [u32; 7] {}
 
-impl Ethtool {
-    /// Opens a socket to ask through.
-    ///
-    /// # Errors
-    /// When the process may have no more descriptors.
-    pub fn new() -> io::Result<Ethtool> {
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-        Ok(Ethtool { socket })
-    }
-
+impl Interface {
     /// The driver's name.
     ///
     /// # Errors
     /// When there is no such interface, or its driver does not say. So for all others.
-    pub fn driver(&self, interface: &str) -> io::Result<String> {
+    pub fn driver(&self) -> io::Result<String> {
         // SAFETY: a structure of integers, for which zero is a value.
         let mut info: DriverInfo = unsafe { std::mem::zeroed() };
         info.command = GDRVINFO;
-        self.ask(interface, &mut info)?;
+        self.ethtool(&mut info)?;
         // Of `c_char`, which is signed on some machines.
         let name: Vec<u8> = info.driver.iter().map(|byte| *byte as u8).chain([0]).collect();
         Ok(text(&name))
@@ -146,11 +130,11 @@ impl Ethtool {
     /// Its receive queues.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`].
-    pub fn channels(&self, interface: &str) -> io::Result<Channels> {
+    /// As [`Interface::driver`].
+    pub fn channels(&self) -> io::Result<Channels> {
         let mut words = [0_u32; 9];
         words[0] = GCHANNELS;
-        self.ask(interface, &mut words)?;
+        self.ethtool(&mut words)?;
         // command, then at most and now: receive, transmit, other, combined.
         let sum = |a: u32, b: u32| a.saturating_add(b);
         Ok(Channels { now: sum(words[5], words[8]), most: sum(words[1], words[4]) })
@@ -159,11 +143,11 @@ impl Ethtool {
     /// Its receive rings.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`].
-    pub fn rings(&self, interface: &str) -> io::Result<Rings> {
+    /// As [`Interface::driver`].
+    pub fn rings(&self) -> io::Result<Rings> {
         let mut words = [0_u32; 9];
         words[0] = GRINGPARAM;
-        self.ask(interface, &mut words)?;
+        self.ethtool(&mut words)?;
         // command, then at most and now: receive, mini, jumbo, transmit.
         Ok(Rings { now: words[5], most: words[1] })
     }
@@ -171,11 +155,11 @@ impl Ethtool {
     /// Its indirection table and hash key.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`].
-    pub fn spreading(&self, interface: &str) -> io::Result<Spreading> {
+    /// As [`Interface::driver`].
+    pub fn spreading(&self) -> io::Result<Spreading> {
         let mut words = [0_u32; 7];
         words[0] = GRSSH;
-        self.ask(interface, &mut words)?;
+        self.ethtool(&mut words)?;
         Ok(Spreading { entries: words[2], key: words[3] })
     }
 
@@ -183,11 +167,11 @@ impl Ethtool {
     /// `rx-gro`.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`].
-    pub fn offloads(&self, interface: &str) -> io::Result<Vec<String>> {
+    /// As [`Interface::driver`].
+    pub fn offloads(&self) -> io::Result<Vec<String>> {
         let mask = 1 << SS_FEATURES;
         let mut info = SetInfo { command: GSSET_INFO, reserved: 0, mask, length: 0, padding: 0 };
-        self.ask(interface, &mut info)?;
+        self.ethtool(&mut info)?;
         let count = info.length as usize;
         if info.mask == 0 || count > MOST_FEATURES {
             return Err(io::ErrorKind::Unsupported.into());
@@ -198,38 +182,14 @@ impl Ethtool {
             count: count as u32,
             names: [[0; NAME]; MOST_FEATURES],
         });
-        self.ask(interface, &mut *names)?;
+        self.ethtool(&mut *names)?;
         let blocks = count.div_ceil(32) as u32;
         let masks = [[0; 4]; MOST_FEATURES / 32];
         let mut features = Features { command: GFEATURES, blocks, masks };
-        self.ask(interface, &mut features)?;
+        self.ethtool(&mut features)?;
         let active = |number: &usize| features.masks[number / 32][2] >> (number % 32) & 1 == 1;
         Ok((0..count).filter(active).map(|number| text(&names.names[number])).collect())
     }
-
-    fn ask<Q: Query>(&self, interface: &str, query: &mut Q) -> io::Result<()> {
-        // SAFETY: `struct ifreq` is made of integers and a pointer, all of which may be zero.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        let name = interface.as_bytes();
-        if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains(&0) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as c_char;
-        }
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(query).cast();
-        // SAFETY: the request names the interface and points to a structure that lives during the call
-        // and has room for what the kernel writes (`Query`).
-        let done = unsafe {
-            libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
-        };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    let name = CStr::from_bytes_until_nul(bytes).map(CStr::to_bytes).unwrap_or(bytes);
-    String::from_utf8_lossy(name).into_owned()
 }
 
 #[cfg(test)]
@@ -238,18 +198,18 @@ mod tests {
 
     #[test]
     fn the_loopback_interface_has_offloads_and_no_driver_of_its_own() {
-        let ethtool = Ethtool::new().unwrap();
-        let offloads = ethtool.offloads("lo").unwrap();
+        let loopback = Interface::new("lo").unwrap();
+        let offloads = loopback.offloads().unwrap();
         assert!(offloads.iter().any(|name| name == "rx-gro"), "{offloads:?}");
         assert!(offloads.iter().all(|name| name.is_ascii() && !name.is_empty()));
-        assert!(ethtool.channels("lo").is_err() && ethtool.spreading("lo").is_err());
+        assert!(loopback.channels().is_err() && loopback.spreading().is_err());
     }
 
     #[test]
     fn names_that_no_interface_has_are_errors() {
-        let ethtool = Ethtool::new().unwrap();
         for name in ["", "no-such-one", "a-name-that-is-too-long", "with\0zero"] {
-            assert!(ethtool.driver(name).is_err(), "{name:?}");
+            let driver = Interface::new(name).and_then(|interface| interface.driver());
+            assert!(driver.is_err(), "{name:?}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Network interfaces of the machine: their index, size of packets, and queues (netdevice(7),
-//! `linux/ethtool.h`).
+//! Network interfaces of the machine: their index, address and size of packets (netdevice(7)).
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
@@ -9,20 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-/// `ETHTOOL_GCHANNELS` (`linux/ethtool.h`).
-const GET_CHANNELS: u32 = 0x3c;
-
-/// `struct ethtool_channels`.
-#[repr(C)]
-#[derive(Default)]
-struct Channels {
-    command: u32,
-    max: [u32; 4],
-    receive: u32,
-    transmit: u32,
-    other: u32,
-    combined: u32,
-}
+use super::ethtool::Query;
 
 /// An interface by its name. The name, and not the index, is what stays when an interface is made anew.
 #[derive(Debug)]
@@ -99,20 +85,32 @@ impl Interface {
     /// # Errors
     /// As [`Interface::index`].
     pub fn receive_queues(&self) -> io::Result<u32> {
-        let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
-        match self.ethtool(&mut channels) {
-            Ok(()) => Ok((channels.receive + channels.combined).max(1)),
+        match self.channels() {
+            Ok(channels) => Ok(channels.now.max(1)),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
             Err(error) => Err(error),
         }
     }
 
-    /// Asks the driver by `SIOCETHTOOL`. `T` is one of the structures of `linux/ethtool.h`, whose first
-    /// word is the command.
-    fn ethtool<T>(&self, data: &mut T) -> io::Result<()> {
+    /// Puts it up, as `ip link set dev NAME up` does.
+    ///
+    /// # Errors
+    /// Those of [`Interface::index`], and without CAP_NET_ADMIN.
+    pub fn set_up(&self) -> io::Result<()> {
         let mut request = self.request()?;
-        request.ifr_ifru.ifru_data = (&raw mut *data).cast();
-        // SAFETY: the request points to a structure that the command in it reads and writes.
+        // SAFETY: `SIOCGIFFLAGS` reads the name and writes `ifru_flags`, which any bits are valid for; `SIOCSIFFLAGS` reads both.
+        unsafe {
+            self.ask(libc::SIOCGIFFLAGS, &raw mut request)?;
+            request.ifr_ifru.ifru_flags |= libc::IFF_UP as i16;
+            self.ask(libc::SIOCSIFFLAGS, &raw mut request)
+        }
+    }
+
+    /// Asks the driver by `SIOCETHTOOL`.
+    pub(super) fn ethtool(&self, query: &mut impl Query) -> io::Result<()> {
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(query).cast();
+        // SAFETY: the request points to a structure that lives during the call and has room for what the kernel writes (`Query`).
         unsafe { self.ask(libc::SIOCETHTOOL, &raw mut request) }
     }
 
@@ -122,7 +120,7 @@ impl Interface {
         let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
         let name = self.name.as_bytes();
         // One byte stays zero, to end the name.
-        if name.len() >= request.ifr_name.len() {
+        if name.len() >= request.ifr_name.len() || name.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         for (to, from) in request.ifr_name.iter_mut().zip(name) {

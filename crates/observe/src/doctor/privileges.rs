@@ -18,13 +18,10 @@ const LOCKED: u64 = 256 << 20;
 const FILES: u64 = 1_024;
 
 pub(super) fn examine(machine: &dyn Machine, findings: &mut Vec<Finding>) {
-    let status = machine.read("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let effective = effective.unwrap_or(0);
+    let status = machine.status();
     let has = |capability: u32| {
-        let admin = matches!(capability, 38 | 39) && effective >> SYS_ADMIN & 1 == 1;
-        admin || effective >> capability & 1 == 1
+        let admin = matches!(capability, 38 | 39) && status.has_capability(SYS_ADMIN);
+        admin || status.has_capability(capability)
     };
     for (number, name, means) in CAPABILITIES {
         findings.push(match has(number) {

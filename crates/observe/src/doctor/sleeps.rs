@@ -265,10 +265,7 @@ const SYS_NICE: u32 = 23;
 
 /// Whether workers may get the priority that a configuration requests.
 fn priority(machine: &dyn Machine, findings: &mut Vec<Finding>) {
-    let status = machine.read("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let may = effective.unwrap_or(0) >> SYS_NICE & 1 == 1;
+    let may = machine.status().has_capability(SYS_NICE);
     let limits = machine.read("/proc/self/limits").unwrap_or_default();
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
     let limit = limit.and_then(|line| line.split_whitespace().next()?.parse::<u8>().ok());

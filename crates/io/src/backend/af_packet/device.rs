@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::DeviceId;
+use rheostat_kernel::Interface;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 
@@ -17,7 +18,6 @@ use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::sys::interface_lock::InterfaceLock;
 use crate::sys::packet_socket::PacketSocket;
-use rheostat_kernel::Interface;
 
 /// An interface, from which packets are taken and to which they are sent by packet sockets.
 ///

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rheostat_base::QueueId;
+use rheostat_kernel::Interface;
 use rheostat_packet::{Mempool, PoolCache};
 use rheostat_steer::IndirectionTable;
 
@@ -19,7 +20,6 @@ use super::ring::Gauge;
 use super::transmit_state::{Flushed, TransmitState};
 use crate::backend::bpf::{AttachMode, XdpProgram};
 use crate::sys::xdp_socket::{Transfer, XdpSocket};
-use rheostat_kernel::Interface;
 
 /// How long the last packets have to get out when the device is closed.
 const LAST_PACKETS: Duration = Duration::from_millis(100);

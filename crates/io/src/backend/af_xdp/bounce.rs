@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rheostat_kernel::Interface;
 use rheostat_packet::{BURST, Mempool};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -15,7 +16,6 @@ use rustix::io::Errno;
 use super::open::{FrameRing, PacketRing};
 use super::ring::{Consumer, Producer};
 use crate::sys::xdp_socket::{Descriptor, Place, Transfer, XdpSocket};
-use rheostat_kernel::Interface;
 
 /// A loop from the first queue of one interface to that of another. Packets have to be led to its
 /// socket by a program of the caller's.

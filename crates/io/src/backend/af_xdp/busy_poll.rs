@@ -4,8 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use crate::sys::xdp_socket::XdpSocket;
 use rheostat_kernel::netdev::{Napi, NapiSettings, napis, set_napi};
+
+use crate::sys::xdp_socket::XdpSocket;
 
 /// Polls of the kernel's own without packets after which the interrupt is on again.
 const DEFERRALS: u32 = 2;

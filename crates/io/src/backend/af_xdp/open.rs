@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use rheostat_base::QueueId;
+use rheostat_kernel::Interface;
 use rheostat_kernel::capability::{self, Capability};
+use rheostat_kernel::xdp_features;
 use rheostat_packet::mbuf::PoolArea;
 use rheostat_packet::{BURST, Loans, Mempool, PoolCache};
 use rustix::io::Errno;
@@ -24,8 +26,6 @@ use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
-use rheostat_kernel::Interface;
-use rheostat_kernel::xdp_features;
 
 /// An Ethernet header with a VLAN tag.
 pub(super) const LONGEST_LINK_HEADER: usize = 18;

@@ -8,6 +8,7 @@ use aya::maps::{Array, LpmTrie, Map};
 use aya::programs::{ProgramError, SocketFilter};
 use aya::{Ebpf, EbpfLoader};
 use rheostat_base::DeviceId;
+use rheostat_capture::filter::Filter;
 use rheostat_steer::{Fence, HashOptions, INPUT_BYTES, Steering};
 
 use super::counters::Meter;
@@ -16,7 +17,6 @@ use super::fence::FenceMode;
 use super::settings::{Settings, ranked_prefixes};
 use super::shared_array::SharedArray;
 use super::table::KernelTable;
-use rheostat_capture::filter::Filter;
 
 /// What programs are made for.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use aya::EbpfLoader;
 use aya::maps::lpm_trie::Key;
+use rheostat_capture::filter::{Endpoints, Filter, FilterError, Match};
 use rheostat_packet::{Family, HashKind};
 use rheostat_steer::{HashOptions, INPUT_BYTES, Orientation, Prefix, PrefixList, Steering, Whose};
 
 use super::object::ProgramConfig;
-use rheostat_capture::filter::{Endpoints, Filter, FilterError, Match};
 
 /// Words of the longest input of the hash.
 const INPUT_WORDS: usize = INPUT_BYTES / 4;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aya::Ebpf;
 use aya::maps::{MapData, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp, XdpMode, loaded_programs};
+use rheostat_kernel::xdp_attachment;
 use rheostat_packet::HashKind;
 use rheostat_steer::{Fence, IndirectionTable};
 
@@ -13,7 +14,6 @@ use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
 use super::object::{Object, ProgramConfig, take};
-use rheostat_kernel::xdp_attachment;
 
 /// Receive queues of an interface that can have sockets.
 pub const HARDWARE_QUEUES: u32 = 128;

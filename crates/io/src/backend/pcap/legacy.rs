@@ -7,12 +7,12 @@ use pcap_parser::{
     parse_pcap_header,
 };
 use rheostat_base::Time;
+use rheostat_capture::link_type;
 use rheostat_packet::LinkType;
 
 use super::framing::Framing;
 use super::reader::{MAX_PACKET, Record};
 use super::{FormatError, ReadError};
-use rheostat_capture::link_type;
 
 /// Length of the header of the file.
 const HEADER: usize = 24;

@@ -10,11 +10,11 @@ use pcap_parser::{
     parse_simplepacketblock_le,
 };
 use rheostat_base::Time;
+use rheostat_capture::link_type;
 
 use super::ReadError;
 use super::framing::Framing;
 use super::reader::{MAX_PACKET, Record};
-use rheostat_capture::link_type;
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;

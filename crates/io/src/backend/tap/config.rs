@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use rheostat_base::{DeviceId, QueueId};
+use rheostat_capture::filter::Filter;
 use rheostat_steer::{HashOptions, Steering};
 
 use crate::backend::bpf::FenceMode;
-use rheostat_capture::filter::Filter;
 
 /// How a tap interface is made.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::DeviceId;
+use rheostat_kernel::Interface;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,8 +19,7 @@ use super::transmit::TapTx;
 use crate::backend::bpf::{ProgramConfig, ProgramCounters, TapPrograms};
 use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
-use crate::sys::tap::{self, TapQueue};
-use rheostat_kernel::Interface;
+use crate::sys::tap::TapQueue;
 
 /// A tap interface. An interface that was made for the device vanishes when it and its queues are
 /// dropped.
@@ -145,8 +145,8 @@ impl Attachment {
         queues[0].set_filter(programs.gate()).map_err(fails("set the filter"))?;
         queues[0].set_steering(programs.steering()).map_err(fails("set the steering"))?;
         queues[0].set_offload().map_err(fails("set the offloads"))?;
-        tap::set_up(&name).map_err(fails("change the state"))?;
         let interface = Interface::new(&name).map_err(fails("learn the state"))?;
+        interface.set_up().map_err(fails("change the state"))?;
         let begun = queues.iter().map(|_| AtomicBool::new(false)).collect();
         let mut attachment =
             Attachment { name, interface, programs, queues, begun, dropped_before: 0 };
