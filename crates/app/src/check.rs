@@ -1,13 +1,14 @@
 //! `rheo check`: checks a configuration without running it.
 
 mod diagnostics;
+mod explain;
 mod placing;
 mod port_rate;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rheostat_control::{AnyMachine, Config, LoadError, Machine, Report};
+use rheostat_control::{AnyMachine, Config, LoadError, Machine, Reference, Report};
 use rheostat_serve::registry::ApplicationError;
 use rheostat_steer::{PacketSet, Protocols};
 use thiserror::Error;
@@ -21,6 +22,7 @@ use crate::out;
 use crate::preflight::{Preflight, PreflightError, preflight};
 use crate::run::OverrideArgs;
 use crate::serve::{self, PlacingError};
+use explain::UnknownKey;
 use placing::Placing;
 use port_rate::PortRate;
 
@@ -41,6 +43,8 @@ pub(crate) enum Error {
     Application(#[from] ApplicationError),
     #[error("{0}")]
     Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Explain(#[from] UnknownKey),
 }
 
 #[derive(Debug, clap::Args)]
@@ -49,6 +53,8 @@ pub(crate) enum Error {
   rheo check configs/firewall.toml --input in.pcap --lanes 8
   rheo check configs/nat.toml --offline --hardware-hash
   rheo check router.toml --offline --json
+  rheo check --explain workers.lanes
+  rheo check --explain function.nat
 
 The check is the one that `rheo run` begins with: interfaces, addresses, cores, memory, users, files and the control
 socket of this machine too. What the kernel decides only when a device opens is left to the run, such as privileges.
@@ -59,7 +65,11 @@ chain's packet set, 2 when there are mistakes. With --json, mistakes and warning
 file, line, column, message, help and severity.")]
 pub(crate) struct Args {
     /// The configuration.
-    pub(crate) config: PathBuf,
+    #[arg(required_unless_present = "explain")]
+    pub(crate) config: Option<PathBuf>,
+    /// Explain a setting in place of a check: its type, unit, bounds, default and an example; the keys of a section.
+    #[arg(long, value_name = "KEY", conflicts_with = "config")]
+    pub(crate) explain: Option<String>,
     #[command(flatten)]
     pub(crate) overrides: OverrideArgs,
     /// Ask whether interfaces could place the packets without a program, hashing as most do: both addresses,
@@ -77,9 +87,12 @@ pub(crate) struct Args {
 
 /// Loads a configuration and prints what it would run, or its errors.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
-    match check(app, args) {
+    let Some(file) = &args.config else {
+        return explain(app, args.explain.as_deref().unwrap_or_default(), args.json);
+    };
+    match check(app, file, args) {
         Err(error) if args.json => {
-            let diagnostics = diagnostics::of_error(&error, &args.config);
+            let diagnostics = diagnostics::of_error(&error, file);
             out!("{}", serde_json::json!({ "ok": false, "diagnostics": diagnostics }));
             Ok(ExitCode::from(2))
         }
@@ -87,10 +100,25 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     }
 }
 
-fn check(app: &App, args: &Args) -> Result<ExitCode, Error> {
+/// Explains a setting, or a section.
+fn explain(app: &App, key: &str, is_json: bool) -> Result<ExitCode, Error> {
+    match explain::explain(&Reference::of(&app.registry), key, is_json) {
+        Ok(text) => {
+            out!("{text}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(unknown) if is_json => {
+            out!("{}", explain::unknown_to_json(&unknown));
+            Ok(ExitCode::from(2))
+        }
+        Err(unknown) => Err(unknown.into()),
+    }
+}
+
+fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
     let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
     let (mut config, warnings) =
-        Config::load_for(&args.config, &args.overrides.to_overrides(), machine, &app.registry)?;
+        Config::load_for(file, &args.overrides.to_overrides(), machine, &app.registry)?;
     if !warnings.is_empty() && !args.json {
         out::report(&warnings);
     }

@@ -2,7 +2,7 @@
 
 pub mod balance;
 mod chain;
-mod class;
+pub(crate) mod class;
 mod describe;
 pub mod device;
 pub mod network;
@@ -10,7 +10,7 @@ pub mod observe;
 pub mod pool;
 pub mod run;
 pub mod serve;
-mod slo;
+pub(crate) mod slo;
 pub mod state;
 pub mod steering;
 pub mod workers;
@@ -38,6 +38,7 @@ use crate::check;
 use crate::machine::{AnyMachine, Machine};
 use crate::overrides::Overrides;
 use crate::registry::Registry;
+use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
 use rheostat_settings::diagnostic::Report;
 use rheostat_settings::document;
 use rheostat_settings::findings::Findings;
@@ -75,6 +76,24 @@ pub struct Config {
     pub polling: Polling,
     /// What is reported while the run goes on.
     pub observe: ObserveConfig,
+}
+
+/// The keys of `[polling]`, those of every policy included.
+pub(crate) fn polling_keys(policies: &[PollingRegistration]) -> Vec<Setting> {
+    let names: Vec<_> = policies.iter().map(|policy| policy.name).collect();
+    let policy = Setting {
+        form: Form::Text,
+        kind: "word".to_owned(),
+        bounds: Some(names.join(", ")),
+        default: names.first().map(|name| (*name).to_owned()),
+        example: "\"metronome\"".to_owned(),
+        ..Setting::table("policy", "What a worker does when it has no packets.", Vec::new())
+    };
+    let own = policies.iter().flat_map(|policy| {
+        let scope = format!("policy = \"{}\"", policy.name);
+        (policy.keys)().into_iter().map(move |setting| setting.within(scope.clone()))
+    });
+    [policy].into_iter().chain(own).collect()
 }
 
 /// Why a file gave no configuration.
@@ -242,9 +261,9 @@ impl Config {
     }
 
     fn read(root: &mut Table<'_>, registry: &Registry, findings: &mut Findings) -> Config {
-        let run = root.section("run", findings, RunConfig::read);
-        let workers = root.section("workers", findings, WorkersConfig::read);
-        let pool = root.section("pool", findings, PoolConfig::read);
+        let run = root.section("run", findings, RunConfig::read).flatten();
+        let workers = root.section("workers", findings, WorkersConfig::checked);
+        let pool = root.section("pool", findings, PoolConfig::read).flatten();
         let is_service = root.has("serve");
         let devices = root.sections("device", findings, |table, findings| {
             DeviceConfig::read(table, is_service, &registry.devices, findings)
@@ -266,7 +285,7 @@ impl Config {
             false => chain::read(root, &devices, registry, findings),
         };
         let state = root.section("state", findings, StateConfig::read);
-        let steering = root.section("steering", findings, SteeringConfig::read);
+        let steering = root.section("steering", findings, SteeringConfig::read).flatten();
         let balance = root.section("balance", findings, |table, findings| {
             BalanceConfig::read(table, &registry.policies, findings)
         });
@@ -275,7 +294,7 @@ impl Config {
         let polling = root.section("polling", findings, |table, findings| {
             PollingRegistration::read(&registry.polling, table, findings)
         });
-        let observe = root.section("observe", findings, ObserveConfig::read);
+        let observe = root.section("observe", findings, ObserveConfig::read).flatten();
         Config {
             run: run.unwrap_or_default(),
             workers: workers.unwrap_or_default(),

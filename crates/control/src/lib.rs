@@ -11,6 +11,7 @@
 //! | `config` | one file per table: its settings, defaults and ranges |
 //! | `overrides` | the command line's flags in place of the file's settings |
 //! | `check` | contradictions between tables, and with the machine |
+//! | `reference` | every section with its keys, from their declarations |
 //! | `registry` | the kinds of functions that a configuration may name |
 //! | `machine` | what a configuration refers to on a machine |
 
@@ -23,6 +24,7 @@ mod kernel_resolver;
 pub mod link_follower;
 pub mod machine;
 pub mod overrides;
+pub mod reference;
 mod registry;
 
 pub use balance::{
@@ -36,5 +38,6 @@ pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
 pub use machine::{AnyMachine, CoreState, FileId, Machine};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};
+pub use reference::Reference;
 pub use registry::Registry;
 pub use rheostat_settings::{Finding, Report};

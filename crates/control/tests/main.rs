@@ -8,5 +8,6 @@ mod machine;
 mod mistakes;
 mod overrides;
 mod polling;
+mod reference;
 mod registry;
 mod warnings;

@@ -11,6 +11,7 @@ use rheostat_nf::registry::{
 pub const ROUTER: Registration = Registration {
     name: "router",
     summary: "routes between devices with addresses",
+    keys: Vec::new,
     read: None,
     default: |_| Ok(Arc::new(RouterConfig)),
 };

@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rheostat_settings::declared::Setting;
 use rheostat_settings::device::Device;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
@@ -27,6 +28,8 @@ pub struct Registration {
     pub name: &'static str,
     /// Its purpose, in one sentence without subject and full stop.
     pub summary: &'static str,
+    /// The keys of its settings, as `rheo check --explain` and the reference show them.
+    pub keys: fn() -> Vec<Setting>,
     /// Reads its settings, if it has any.
     pub read: Option<Read>,
     /// Its settings in a chain whose file has no table for them.

@@ -21,8 +21,10 @@
 
 mod declaration;
 pub mod kind;
+mod setting;
 
-pub use declaration::{Declaration, Form, Setting, quote};
+pub use declaration::Declaration;
+pub use setting::{Form, Setting, quote};
 
 use crate::findings::Findings;
 use crate::reader::Table;
@@ -40,6 +42,9 @@ pub trait DeclaredSettings: Clone + std::fmt::Debug + Send + Sync + Sized + 'sta
     /// Reads them from a table; `None` when one that is required is missing or wrong. Each mistake is noted.
     fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Self>;
 
+    /// The settings as they are where all are left out; `None` if some must be given.
+    fn defaults() -> Option<Self>;
+
     /// The settings that differ from their default, each as `key value`.
     fn differences(&self) -> Vec<String>;
 }
@@ -54,6 +59,10 @@ impl DeclaredSettings for () {
         Some(())
     }
 
+    fn defaults() -> Option<()> {
+        Some(())
+    }
+
     fn differences(&self) -> Vec<String> {
         Vec::new()
     }
@@ -61,12 +70,12 @@ impl DeclaredSettings for () {
 
 /// Declares a structure of settings. Each field has its help line as documentation, its type, its [`kind`], and what else
 /// [`Declaration`] states of it; behind `=>`, the condition under which it has a meaning, with the text that fulfils it. A condition
-/// refers to fields declared before, each an `Option`.
+/// refers to fields declared before, each an `Option`. Behind the name, `: Default` implements that, where each setting has a default.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$attribute:meta])*
-        $visibility:vis struct $Name:ident {
+        $visibility:vis struct $Name:ident $(: $Default:ident)? {
             $(
                 $(#[doc = $help:literal])+
                 $field:ident : $type:ty = $kind:expr
@@ -84,54 +93,117 @@ macro_rules! settings {
             )*
         }
 
+        impl $Name {
+            #[allow(clippy::type_complexity)]
+            fn declared() -> ($($crate::declared::Declaration<$type>,)*) {
+                ($(
+                    $crate::declared::Declaration::new(
+                        stringify!($field),
+                        concat!($($help),+),
+                        $kind,
+                    )
+                    $(.$clause($($argument)*))*,
+                )*)
+            }
+        }
+
         impl $crate::declared::DeclaredSettings for $Name {
             fn declarations() -> Vec<$crate::declared::Setting> {
-                vec![$({
-                    let declaration: $crate::declared::Declaration<$type> =
-                        $crate::declared::Declaration::new(
-                            stringify!($field),
-                            concat!($($help),+),
-                            $kind,
-                        )
-                        $(.$clause($($argument)*))*;
-                    declaration.setting(None $(.or(Some($text)))?)
-                }),*]
+                let ($($field,)*) = Self::declared();
+                vec![$($field.setting(None $(.or(Some($text)))?)),*]
             }
 
             fn read(
                 table: &mut $crate::reader::Table<'_>,
                 findings: &mut $crate::findings::Findings,
             ) -> Option<$Name> {
+                let ($($field,)*) = Self::declared();
                 $(
                     let $field: Option<$type> = {
-                        let declaration: $crate::declared::Declaration<$type> =
-                            $crate::declared::Declaration::new(
-                                stringify!($field),
-                                concat!($($help),+),
-                                $kind,
-                            )
-                            $(.$clause($($argument)*))*;
                         let unmet: Option<&'static str> =
                             None $(.or((!($condition)).then_some($text)))?;
-                        declaration.read(unmet, table, findings)
+                        $field.read_if(unmet, table, findings)
                     };
                 )*
                 Some($Name { $($field: $field?),* })
             }
 
+            fn defaults() -> Option<$Name> {
+                let ($($field,)*) = Self::declared();
+                Some($Name { $($field: $field.absent()?),* })
+            }
+
             fn differences(&self) -> Vec<String> {
-                let mut differences = Vec::new();
-                $({
-                    let declaration: $crate::declared::Declaration<$type> =
-                        $crate::declared::Declaration::new(
+                let ($($field,)*) = Self::declared();
+                [$($field.difference(&self.$field)),*].into_iter().flatten().collect()
+            }
+        }
+
+        impl $crate::section::Section for $Name {
+            fn read(
+                table: &mut $crate::reader::Table<'_>,
+                findings: &mut $crate::findings::Findings,
+            ) -> Option<$Name> {
+                <$Name as $crate::declared::DeclaredSettings>::read(table, findings)
+            }
+
+            fn keys() -> Vec<$crate::declared::Setting> {
+                <$Name as $crate::declared::DeclaredSettings>::declarations()
+            }
+        }
+
+        $(
+            impl $Default for $Name {
+                fn default() -> $Name {
+                    <$Name as $crate::declared::DeclaredSettings>::defaults()
+                        .expect("each setting has a default")
+                }
+            }
+        )?
+    };
+}
+
+/// Declares the keys of a table that its reader reads one by one, as a structure with a [`Declaration`] for each: for tables in which
+/// keys depend on each other, or on the rest of the configuration, which is given in parentheses behind the name. Its fields are
+/// written as those of [`settings!`](crate::settings).
+#[macro_export]
+macro_rules! keys {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $Name:ident $(($($given:ident : $Given:ty),*))? {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident : $type:ty = $kind:expr
+                $(, $clause:ident ( $($argument:tt)* ))* ;
+            )*
+        }
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $Name {
+            $(
+                $(#[doc = $help])+
+                $visibility $field: $crate::declared::Declaration<$type>,
+            )*
+        }
+
+        impl $Name {
+            /// The declarations.
+            $visibility fn new($($($given: $Given),*)?) -> $Name {
+                $Name {
+                    $(
+                        $field: $crate::declared::Declaration::new(
                             stringify!($field),
                             concat!($($help),+),
                             $kind,
                         )
-                        $(.$clause($($argument)*))*;
-                    differences.extend(declaration.difference(&self.$field));
-                })*
-                differences
+                        $(.$clause($($argument)*))*,
+                    )*
+                }
+            }
+
+            /// The keys as help and references show them.
+            $visibility fn settings(&self) -> Vec<$crate::declared::Setting> {
+                vec![$(self.$field.setting(None)),*]
             }
         }
     };

@@ -5,7 +5,7 @@ use rheostat_steer::{Orientation, Side};
 
 use crate::findings::Findings;
 use crate::reader::Value;
-use crate::reader::convert::{choice, text};
+use crate::reader::convert::text;
 use crate::suggestion::{enumerate, nearest};
 
 /// A device of a configuration, by what settings refer to. Its number is its position among all devices.
@@ -29,13 +29,17 @@ impl Named for Device {
     }
 }
 
-/// A conversion to a side.
-pub fn side(value: &Value<'_>, findings: &mut Findings) -> Option<Side> {
-    choice(&[("inside", Side::Inside), ("outside", Side::Outside)])(value, findings)
+impl Named for String {
+    fn name(&self) -> &str {
+        self
+    }
 }
 
+/// The sides and their names.
+pub(crate) const SIDES: [(&str, Side); 2] = [("inside", Side::Inside), ("outside", Side::Outside)];
+
 /// A conversion to one of `devices` by its name.
-pub fn named<D: Named>(
+pub(crate) fn named<D: Named>(
     devices: &[D],
 ) -> impl Fn(&Value<'_>, &mut Findings) -> Option<DeviceId> + use<'_, D> {
     move |value, findings| {

@@ -6,7 +6,7 @@ use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::quantity::Span;
 use crate::quantity::YEAR;
-use crate::reader::Table;
+use crate::reader::Value;
 use crate::reader::convert::number::duration;
 
 const MINUTE: u64 = 60;
@@ -23,25 +23,21 @@ pub const UDP: Least = Some((2 * MINUTE, "RFC 4787, REQ-5,"));
 /// ICMP queries.
 pub const ICMP: Least = Some((MINUTE, "RFC 5508, REQ-2,"));
 
-/// Reads a lifetime. A shorter one than `least` is taken, with a warning.
-pub fn lifetime(
-    table: &mut Table<'_>,
-    findings: &mut Findings,
-    key: &'static str,
-    default: Duration,
+/// A conversion to a lifetime. A shorter one than `least` is taken, with a warning.
+pub(crate) fn lifetime(
+    value: &Value<'_>,
     least: Least,
-) -> Duration {
-    let span = Duration::from_secs(1)..=YEAR;
-    let lifetime = table.read(key, findings, duration(span)).unwrap_or(default);
+    findings: &mut Findings,
+) -> Option<Duration> {
+    let lifetime = duration(Duration::from_secs(1)..=YEAR)(value, findings)?;
     if let Some((seconds, source)) = least
         && lifetime < Duration::from_secs(seconds)
     {
-        let key = table.key_of(key);
         let least = Span(Duration::from_secs(seconds));
         let message = format!("flows may be forgotten too early: {source} requires {least}");
-        let place = findings.place(&key);
+        let place = Some(value.place.clone());
         let help = format!("write \"{least}\" or more, unless the peers are known");
-        findings.push(Finding::warning(key, message).at(place, "").help(help));
+        findings.push(Finding::warning(&value.key, message).at(place, "").help(help));
     }
-    lifetime
+    Some(lifetime)
 }

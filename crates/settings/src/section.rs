@@ -3,6 +3,7 @@
 mod expected;
 mod mistake;
 mod node;
+mod outline;
 mod probe;
 pub mod quantity;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 
 use self::node::TableNode;
+use crate::declared::Setting;
 use crate::diagnostic::Finding;
 use crate::findings::Findings;
 use crate::reader::Table;
@@ -19,8 +21,8 @@ use crate::reader::Table;
 /// Settings that a table of a configuration holds.
 ///
 /// A type that implements serde's `Deserialize` is one, and all mistakes in its table are noted with place and fix: unknown
-/// keys, values of another type or out of range, keys that are missing. Any other type reads its keys itself, as with
-/// [`Table::read`].
+/// keys, values of another type or out of range, keys that are missing. [`settings!`](crate::settings) declares one with bounds,
+/// defaults and help lines. Any other type reads its keys itself, as with [`Table::read`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a table of a configuration",
     label = "not a type of settings",
@@ -29,6 +31,11 @@ use crate::reader::Table;
 pub trait Section: Sized {
     /// Reads the table. `None` if it has mistakes, which are noted in `findings`.
     fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Self>;
+
+    /// The keys, as `rheo check --explain` shows them; none where the type does not state them.
+    fn keys() -> Vec<Setting> {
+        Vec::new()
+    }
 }
 
 impl<T: DeserializeOwned> Section for T {
@@ -39,6 +46,10 @@ impl<T: DeserializeOwned> Section for T {
         let settings = settings.filter(|_| mistakes.is_empty());
         mistakes.into_iter().for_each(|mistake| findings.push(mistake));
         settings
+    }
+
+    fn keys() -> Vec<Setting> {
+        outline::keys::<T>()
     }
 }
 

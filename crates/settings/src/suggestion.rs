@@ -13,6 +13,20 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The known names nearest to `text`, the nearest first: by the whole name or by its last part, three at most.
+pub fn ranked<'a>(text: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let text = normalised(text);
+    let last = |name: &str| normalised(name.rsplit('.').next().unwrap_or(name));
+    let of = |name: &str| {
+        let whole = strsim::damerau_levenshtein(&text, &normalised(name));
+        whole.min(distance(&last(&text), &last(name)) + usize::from(text.contains('.')))
+    };
+    let mut ranked: Vec<_> = names.iter().map(|name| (of(name), *name)).collect();
+    ranked.sort_by_key(|(distance, _)| *distance);
+    let is_near = |(distance, _): &(usize, &str)| *distance <= (text.chars().count() / 3).max(1);
+    ranked.into_iter().filter(is_near).take(3).map(|(_, name)| name).collect()
+}
+
 /// Case and the choice of separator are never what was meant, and `+` is written `p` in names.
 fn normalised(text: &str) -> String {
     let letter = |c: char| match c {

@@ -158,7 +158,7 @@ fn flag(setting: &Setting) -> Arg {
     let flag = match setting.form {
         Form::Switch => flag.action(ArgAction::SetTrue),
         Form::Numbers => flag.action(ArgAction::Append).value_name(setting.value),
-        Form::Number | Form::Text => flag.action(ArgAction::Set).value_name(setting.value),
+        _ => flag.action(ArgAction::Set).value_name(setting.value),
     };
     let flag = match setting.excludes {
         Some(key) => flag.conflicts_with(key),
@@ -177,7 +177,7 @@ fn flag(setting: &Setting) -> Arg {
 fn lines(settings: &[Setting], flags: &ArgMatches) -> String {
     let line = |setting: &Setting| match setting.form {
         Form::Switch => flags.get_flag(setting.key).then(|| setting.line(&[])),
-        Form::Number | Form::Text | Form::Numbers => {
+        _ => {
             let values = flags.get_many::<String>(setting.key)?;
             Some(setting.line(&values.cloned().collect::<Vec<_>>()))
         }

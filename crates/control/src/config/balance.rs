@@ -1,6 +1,7 @@
 //! `[balance]`: the policy that decides which lane owns which shard.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rheostat_steer::policy::{
@@ -8,12 +9,12 @@ use rheostat_steer::policy::{
 };
 
 use super::workers::MAX_LANES;
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{choice, decimal, duration, integer};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{duration, integer, number};
 
 /// Which policy moves shards between lanes, how often it plans, and how many lanes it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,20 +104,14 @@ impl BalanceConfig {
         policies: &[PolicyRegistration],
         findings: &mut Findings,
     ) -> BalanceConfig {
-        let names: Vec<_> = policies.iter().map(|policy| (policy.name, *policy)).collect();
-        let span = Duration::from_millis(1)..=Duration::from_secs(60);
-        let default = BalanceConfig::default();
-        let policy = table.read("policy", findings, choice(&names)).unwrap_or(default.policy);
-        let interval = table.read("interval", findings, duration(span));
-        let lanes = || integer(1..=u64::from(MAX_LANES));
-        let min = table.read("min_lanes", findings, lanes()).map(|min| min as usize);
-        let max = table.read("max_lanes", findings, lanes()).map(|max| max as usize);
-        let key = "min_working_per_offloading";
-        let working = table.read(key, findings, lanes()).map(|lanes| lanes as usize);
-        let target = table.read("target", findings, number(0.1..=1.0)).and_then(Load::from_share);
-        if let (Some(min), Some(max)) = (min, max)
-            && max < min
-        {
+        let keys = Keys::new(policies);
+        let policy = keys.policy.read_or_default(table, findings);
+        let interval = keys.interval.read(table, findings);
+        let min = keys.min_lanes.read_or_default(table, findings);
+        let max = keys.max_lanes.read(table, findings);
+        let min_working_per_offloading = keys.min_working_per_offloading.read(table, findings);
+        let target = keys.target.read_or_default(table, findings);
+        if table.has("min_lanes") && max.is_some_and(|max| max < min) {
             let mistake = Finding::mistake("balance.max_lanes", "no number of lanes is both")
                 .at(findings.place("balance.min_lanes"), "at least so many")
                 .at(findings.place("balance.max_lanes"), "at most so many")
@@ -127,10 +122,40 @@ impl BalanceConfig {
             policy,
             policies: policies.to_vec(),
             interval,
-            min_lanes: min.unwrap_or(default.min_lanes),
+            min_lanes: min,
             max_lanes: max,
-            min_working_per_offloading: working,
-            target: target.unwrap_or(default.target),
+            min_working_per_offloading,
+            target,
         }
     }
+
+    /// The keys of `[balance]`, whose `policy` is one of `policies`.
+    pub(crate) fn keys(policies: &[PolicyRegistration]) -> Vec<Setting> {
+        Keys::new(policies).settings()
+    }
+}
+
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+const LANES: RangeInclusive<u64> = 1..=MAX_LANES as u64;
+
+rheostat_settings::keys! {
+    struct Keys(policies: &[PolicyRegistration]) {
+        /// The policy that decides which lane owns which shard.
+        policy: PolicyRegistration = choice(names(policies)), default(policy::ALL[0]);
+        /// The time between two plans; the policy's own pace without it.
+        interval: Duration = duration(INTERVALS), example("\"100ms\"");
+        /// No lane is parked while so many or fewer are active.
+        min_lanes: usize = integer(LANES), default(Scaling::default().keep);
+        /// So many lanes are active at most; without it, all there are.
+        max_lanes: usize = integer(LANES), example("8");
+        /// An offloading lane serves so many working lanes at least; the policy's own figure without it.
+        min_working_per_offloading: usize = integer(LANES);
+        /// The mean load that lanes should not exceed, as a share: above it a lane is added, and none is parked if that would bring
+        /// another above it.
+        target: Load = decimal(0.1..=1.0).map(Load::from_share, |load: &Load| load.share()), default(Scaling::default().target);
+    }
+}
+
+fn names(policies: &[PolicyRegistration]) -> Vec<(&'static str, PolicyRegistration)> {
+    policies.iter().map(|policy| (policy.name, *policy)).collect()
 }

@@ -2,21 +2,47 @@
 
 use std::fmt;
 
+use rheostat_base::DeviceId;
 use rheostat_functions::firewall::{PortRange, Protocol};
 use rheostat_functions::policer::Dscp;
 use rheostat_packet::Family;
 use rheostat_steer::policy::Class;
-use rheostat_steer::{ClassRule, ClassRules, MAX_CLASSES, has_ports};
+use rheostat_steer::{ClassRule, ClassRules, MAX_CLASSES, Prefix, has_ports};
 
 use super::DeviceConfig;
 use rheostat_functions::firewall::settings::{ports, protocol};
 use rheostat_functions::policer::settings::code_point;
-use rheostat_settings::device::named;
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{choice, device, filled, integer, name, prefix};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, filled, name, prefix};
+
+rheostat_settings::keys! {
+    struct Keys(devices: &[DeviceConfig]) {
+        /// The name that reports use.
+        name: String = name(), required("name = \"voice\"");
+        /// Whether its packets are served first.
+        kind: Class = choice(KINDS), required("kind = \"priority\"");
+        /// Packets from or to these addresses.
+        prefix: Vec<Prefix> = filled(prefix());
+        /// Packets from or to these ports.
+        port: Vec<Vec<PortRange>> = filled(ports());
+        /// Packets of these protocols.
+        protocol: Vec<Protocol> = filled(protocol());
+        /// Packets with these code points (RFC 2474).
+        dscp: Vec<Dscp> = filled(code_point());
+        /// Packets with these VLAN tags.
+        vlan: Vec<u16> = filled(integer(1..=4_094));
+        /// Packets that arrive on these devices.
+        device: Vec<DeviceId> = filled(device(devices));
+    }
+}
+
+/// The keys of a class.
+pub(crate) fn keys() -> Vec<Setting> {
+    Keys::new(&[]).settings()
+}
 
 /// What `kind` may say.
 const KINDS: [(&str, Class); 2] = [("priority", Class::Priority), ("regular", Class::Regular)];
@@ -47,14 +73,15 @@ fn one(
     devices: &[DeviceConfig],
     findings: &mut Findings,
 ) -> Option<ClassRule> {
-    let name = table.require("name", "name = \"voice\"", findings, name);
-    let class = table.require("kind", "kind = \"priority\"", findings, choice(&KINDS));
-    let prefixes = table.read("prefix", findings, filled(prefix));
-    let ports = table.read("port", findings, filled(ports));
-    let protocols = table.read("protocol", findings, filled(protocol));
-    let dscps = table.read("dscp", findings, filled(code_point));
-    let vlans = table.read("vlan", findings, filled(integer(1..=4_094)));
-    let by_device = table.read("device", findings, filled(named(devices)));
+    let keys = Keys::new(devices);
+    let name = keys.name.read(table, findings);
+    let class = keys.kind.read(table, findings);
+    let prefixes = keys.prefix.read(table, findings);
+    let ports = keys.port.read(table, findings);
+    let protocols = keys.protocol.read(table, findings);
+    let dscps = keys.dscp.read(table, findings);
+    let vlans = keys.vlan.read(table, findings);
+    let by_device = keys.device.read(table, findings);
     let has = CONDITIONS.map(|key| table.has(key));
     let read = [
         prefixes.is_some(),
@@ -93,7 +120,7 @@ fn one(
         ports: ports.iter().flatten().flatten().map(range).collect(),
         protocols,
         dscps: dscps.iter().flatten().map(|dscp: &Dscp| dscp.number()).collect(),
-        vlans: vlans.into_iter().flatten().map(|vlan| vlan as u16).collect(),
+        vlans: vlans.unwrap_or_default(),
         devices: by_device.unwrap_or_default(),
     })
 }

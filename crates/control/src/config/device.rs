@@ -23,11 +23,16 @@ pub use traffic::TrafficConfig;
 
 use live::LiveKind;
 
-use rheostat_settings::device::{Device, Named, side};
+use rheostat_settings::declared::kind::{
+    Kind, choice, integer, list, name, parsed, side, written_as,
+};
+use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
+use rheostat_settings::device::{Device, Named};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, kind, list, name, parsed, prefix};
+use rheostat_settings::reader::convert::{
+    kind, list as read_list, parsed as read_parsed, prefix as read_prefix,
+};
 use rheostat_settings::reader::{Table, Value};
 
 /// One device.
@@ -118,7 +123,8 @@ impl DeviceConfig {
         registered: &[DeviceRegistration],
         findings: &mut Findings,
     ) -> Option<DeviceConfig> {
-        let name = table.require("name", "name = \"lan\"", findings, name);
+        let keys = Keys::new();
+        let name = keys.name.read(table, findings);
         let (kinds, planned) = (kinds(registered), planned_kinds(registered));
         let word = table.require("kind", "kind = \"sim\"", findings, kind(&kinds, &planned));
         let orientation = match is_service && !table.has("side") && !table.has("inside") {
@@ -126,24 +132,20 @@ impl DeviceConfig {
                 table.ignore(&["side", "inside"]);
                 Some(Orientation::Inside)
             }
-            false => orientation(table, findings),
+            false => orientation(&keys, table, findings),
         };
-        let hashings = [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
-        let hashing = table.read("hash_fragments_and_icmp", findings, choice(&hashings));
-        let addresses = table.read("address", findings, |value, findings| {
-            if word == Some(KindName::Host) {
-                let example = "an address of this machine, such as \"127.0.0.1\" or \"::1\"";
-                let own = list(parsed::<IpAddr>(example))(value, findings)?;
-                return Some(own.into_iter().map(LinkAddress::of_host).collect());
+        let hashing = keys.hash_fragments_and_icmp.read_or_default(table, findings);
+        let addresses = match word {
+            Some(KindName::Host) => {
+                let own = HostKeys::new().address.read(table, findings);
+                own.map(|own| own.into_iter().map(LinkAddress::of_host).collect())
             }
-            let example = "an address with its length, such as \"192.168.77.1/24\"";
-            list(parsed::<LinkAddress>(example))(value, findings)
-        });
-        let example = "it as text, such as \"02:00:00:00:00:01\"";
-        let mac = table.read("mac", findings, parsed::<MacAddress>(example));
-        let mtu = table.read("mtu", findings, integer(LEAST_MTU..=65_535));
+            _ => keys.address.read(table, findings),
+        };
+        let mac = keys.mac.read(table, findings);
+        let mtu = keys.mtu.read(table, findings);
         let kind = match word {
-            Some(KindName::Pcap) => Some(DeviceKind::Pcap(PcapConfig::read(table, findings))),
+            Some(KindName::Pcap) => PcapConfig::read(table, findings).map(DeviceKind::Pcap),
             Some(KindName::Sim) => Some(DeviceKind::Sim(SimConfig::read(table, findings))),
             Some(KindName::Live(kind)) => {
                 Some(DeviceKind::Live(LiveConfig::read(kind, table, findings)))
@@ -162,10 +164,10 @@ impl DeviceConfig {
             name: name?,
             kind,
             orientation: orientation?,
-            hashing: hashing.unwrap_or_default(),
+            hashing,
             addresses: addresses.unwrap_or_default(),
             mac,
-            mtu: mtu.map(|mtu| mtu as u16),
+            mtu,
         })
     }
 
@@ -211,13 +213,13 @@ fn refuse_keys_of_others(
 ) {
     let is_live = matches!(word, Some(KindName::Live(_)));
     let groups = [
-        (&SimConfig::KEYS[..], "sim", word == Some(KindName::Sim)),
-        (&PcapConfig::KEYS, "pcap", word == Some(KindName::Pcap)),
-        (&LiveConfig::KEYS, "af_xdp", is_live),
+        (names(&SimConfig::keys()), "sim", word == Some(KindName::Sim)),
+        (names(&PcapConfig::declarations()), "pcap", word == Some(KindName::Pcap)),
+        (names(&LiveConfig::keys()), "af_xdp", is_live),
     ];
     let own = registered
         .iter()
-        .map(|kind| (kind.keys, kind.name, word == Some(KindName::Registered(*kind))));
+        .map(|kind| (kind.keys.to_vec(), kind.name, word == Some(KindName::Registered(*kind))));
     let all: Vec<_> = groups.into_iter().chain(own).collect();
     let is_own =
         |key: &&'static str| all.iter().any(|(keys, _, is_own)| *is_own && keys.contains(key));
@@ -230,9 +232,93 @@ fn refuse_keys_of_others(
     }
 }
 
-fn orientation(table: &mut Table<'_>, findings: &mut Findings) -> Option<Orientation> {
-    let side = table.read("side", findings, side);
-    let inside = table.read("inside", findings, inside_prefixes);
+fn names(settings: &[Setting]) -> Vec<&'static str> {
+    settings.iter().map(|setting| setting.key).collect()
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The name that rules, flags and metrics use.
+        name: String = name(), required("name = \"lan\"");
+        /// Which side it carries, where another device carries the other. The device of a service has no sides.
+        side: Side = side();
+        /// The prefixes of the inside network, where one device carries both sides.
+        inside: PrefixList = inside();
+        /// How its receive side hashes fragments and ICMP: by addresses, or in full, as the packets that they belong to.
+        hash_fragments_and_icmp: HashOptions = choice(HASHINGS), default(HashOptions::default());
+        /// Its addresses, each with the length of its link. Where devices have some, packets are routed; else they leave as they came,
+        /// on the device opposite. With kind = "host", addresses of this machine, without length.
+        address: Vec<LinkAddress> = list(address());
+        /// Its address on the link, where it is not the interface's own.
+        mac: MacAddress = mac();
+        /// The longest IP packet it sends, where that is not the interface's MTU.
+        mtu: u16 = integer(LEAST_MTU..=65_535), example("1500");
+    }
+}
+
+rheostat_settings::keys! {
+    /// Of devices of kind `host`.
+    struct HostKeys {
+        /// Addresses of this machine.
+        address: Vec<IpAddr> = list(parsed("an address of this machine, such as \"127.0.0.1\" or \"::1\""));
+    }
+}
+
+const HASHINGS: [(&str, HashOptions); 2] =
+    [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
+
+/// An address with the length of its link.
+fn address() -> Kind<LinkAddress> {
+    let example = "an address with its length, such as \"192.168.77.1/24\"";
+    let write = |own: &LinkAddress| format!("{}/{}", own.address, own.length);
+    written_as(example, read_parsed(example), write).noun("address with length")
+}
+
+/// The address of an interface on its link.
+pub(super) fn mac() -> Kind<MacAddress> {
+    let example = "it as text, such as \"02:00:00:00:00:01\"";
+    written_as(example, read_parsed(example), |_| String::new()).noun("link address")
+}
+
+/// The keys of a device, of all kinds.
+pub(crate) fn settings(registered: &[DeviceRegistration]) -> Vec<Setting> {
+    let words: Vec<_> = kinds(registered).into_iter().map(|(name, _)| name).collect();
+    let kind = Setting {
+        form: Form::Text,
+        kind: "word".to_owned(),
+        bounds: Some(words.join(", ")),
+        example: "\"sim\"".to_owned(),
+        ..Setting::table("kind", "What stands behind it.", Vec::new()).required()
+    };
+    let mut keys = Keys::new().settings();
+    keys.insert(1, kind);
+    let of = |settings: Vec<Setting>, kind: &'static str| {
+        settings.into_iter().map(move |setting| setting.within(format!("kind = \"{kind}\"")))
+    };
+    keys.extend(of(SimConfig::keys(), "sim"));
+    keys.extend(of(PcapConfig::declarations(), "pcap"));
+    let live = LiveConfig::keys().into_iter().map(|setting| match setting.condition {
+        Some(condition) => setting.within(condition),
+        None => setting.within("kind = \"af_xdp\"`, `kind = \"af_packet\"` or `kind = \"tap\""),
+    });
+    keys.extend(live);
+    for kind in registered {
+        let own = kind.keys.iter().map(|key| {
+            let own = Setting::table(
+                key,
+                "A key of a kind of devices that this program adds.",
+                Vec::new(),
+            );
+            Setting { form: Form::Text, kind: "value".to_owned(), ..own }
+        });
+        keys.extend(of(own.collect(), kind.name));
+    }
+    keys
+}
+
+fn orientation(keys: &Keys, table: &mut Table<'_>, findings: &mut Findings) -> Option<Orientation> {
+    let side = keys.side.read(table, findings);
+    let inside = keys.inside.read(table, findings);
     match (table.has("side"), table.has("inside")) {
         (true, false) => side.map(|side| match side {
             Side::Inside => Orientation::Inside,
@@ -259,13 +345,16 @@ fn orientation(table: &mut Table<'_>, findings: &mut Findings) -> Option<Orienta
     }
 }
 
-/// A conversion to at least one prefix.
-fn inside_prefixes(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixList> {
-    let prefixes = list(prefix)(value, findings)?;
-    if prefixes.is_empty() {
-        let message = "`inside` names no prefix, so nothing would come from inside";
-        findings.push(value.mistake(message).help("write the prefixes of the inside network"));
-        return None;
-    }
-    Some(prefixes.into_iter().collect())
+/// At least one prefix.
+fn inside() -> Kind<PrefixList> {
+    let read = |value: &Value<'_>, findings: &mut Findings| {
+        let prefixes = read_list(read_prefix)(value, findings)?;
+        if prefixes.is_empty() {
+            let message = "`inside` names no prefix, so nothing would come from inside";
+            findings.push(value.mistake(message).help("write the prefixes of the inside network"));
+            return None;
+        }
+        Some(prefixes.into_iter().collect())
+    };
+    Kind::unshown(Form::List, read).noun("address prefix").such_as("[\"10.0.0.0/8\"]")
 }

@@ -7,13 +7,12 @@ use rheostat_ip::{NeighbourLimits, Policy};
 use rheostat_steer::Prefix;
 
 use super::DeviceConfig;
-use super::device::MacAddress;
-use rheostat_settings::device::named;
+use super::device::{MacAddress, mac};
+use rheostat_settings::declared::kind::{boolean, device, integer, parsed, prefix};
+use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{boolean, parsed, prefix};
 
 /// What is known of the network beyond the devices' own links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,9 +76,10 @@ impl NetworkConfig {
         findings: &mut Findings,
     ) -> NetworkConfig {
         let routes = root.sections("route", findings, |table, findings| {
-            let to = table.require("to", "to = \"0.0.0.0/0\"", findings, prefix);
-            let via = table.read("via", findings, parsed::<IpAddr>(ADDRESS));
-            let device = table.read("device", findings, named(devices));
+            let keys = RouteKeys::new(devices);
+            let to = keys.to.read(table, findings);
+            let via = keys.via.read(table, findings);
+            let device = keys.device.read(table, findings);
             if !table.has("via") && !table.has("device") {
                 let help = "add the router that takes these packets, `via = \"192.0.2.1\"`, or the \
                             device on whose link they are, `device = \"wan\"`";
@@ -90,21 +90,17 @@ impl NetworkConfig {
             Some(RouteConfig { to: to?, via, device })
         });
         let neighbours = root.sections("neighbour", findings, |table, findings| {
-            let example = "address = \"192.0.2.1\"";
-            let address = table.require("address", example, findings, parsed::<IpAddr>(ADDRESS));
-            let example = "it as text, such as \"02:00:00:00:00:01\"";
-            let mac = parsed::<MacAddress>(example);
-            let mac = table.require("mac", "mac = \"02:00:00:00:00:01\"", findings, mac);
-            let device = table.read("device", findings, named(devices));
+            let keys = NeighbourKeys::new(devices);
+            let address = keys.address.read(table, findings);
+            let mac = keys.mac.read(table, findings);
+            let device = keys.device.read(table, findings);
             let device =
                 device.or_else(|| on_link(table, "address", address?, devices, findings))?;
             Some(NeighbourConfig { address: address?, mac: mac?, device })
         });
-        let network = root.section("network", findings, |table, findings| {
-            let follow_kernel = table.read("follow_kernel", findings, boolean);
-            (read_policy(table, findings), follow_kernel.unwrap_or(false))
-        });
-        let (policy, follow_kernel) = network.unwrap_or_default();
+        let network = root.section("network", findings, Network::read).flatten();
+        let (policy, follow_kernel) =
+            network.map_or_else(Default::default, |read| (read.policy(), read.follow_kernel));
         NetworkConfig {
             policy,
             follow_kernel,
@@ -114,26 +110,82 @@ impl NetworkConfig {
     }
 }
 
-fn read_policy(table: &mut Table<'_>, findings: &mut Findings) -> Policy {
-    let default = Policy::default();
-    let mut number = |key: &'static str, default: usize, least: u64, most: u64| {
-        let read = table.read(key, findings, integer(least..=most));
-        read.map_or(default, |count| count as usize)
-    };
-    let errors = number("errors_per_second", default.errors_per_second as usize, 0, 1_000_000);
-    let at_once = number("errors_at_once", default.errors_at_once as usize, 1, 1_000_000);
-    let each = number("waiting_per_neighbour", default.waiting_per_neighbour, 1, 64);
-    let waiting = number("waiting", default.waiting, 1, 65_536);
-    let neighbours = number("neighbours", default.neighbours.entries, 16, 1 << 20);
-    Policy {
-        errors_per_second: errors as u32,
-        errors_at_once: at_once as u32,
-        waiting_per_neighbour: each,
-        waiting,
-        announce: table.read("announce", findings, boolean).unwrap_or(default.announce),
-        neighbours: NeighbourLimits { entries: neighbours, ..default.neighbours },
-        path_mtus: default.path_mtus,
+rheostat_settings::keys! {
+    struct RouteKeys(devices: &[DeviceConfig]) {
+        /// The destinations.
+        to: Prefix = prefix(), required("to = \"0.0.0.0/0\"");
+        /// The router that takes their packets; without it, they are on the link.
+        via: IpAddr = parsed(ADDRESS);
+        /// The device that leads there; without it, the one on whose link `via` is.
+        device: DeviceId = device(devices);
     }
+}
+
+rheostat_settings::keys! {
+    struct NeighbourKeys(devices: &[DeviceConfig]) {
+        /// Its address.
+        address: IpAddr = parsed(ADDRESS), required("address = \"192.0.2.1\"");
+        /// Its address on the link.
+        mac: MacAddress = mac(), required("mac = \"02:00:00:00:00:01\"");
+        /// The device on that link; without it, the one on whose link `address` is.
+        device: DeviceId = device(devices);
+    }
+}
+
+rheostat_settings::settings! {
+    /// `[network]`.
+    struct Network {
+        /// Whether the kernel's routes for the devices' interfaces are used besides those given here.
+        follow_kernel: bool = boolean(), default(false);
+        /// ICMP errors that a lane sends per second at most.
+        errors_per_second: u32 = integer(0..=1_000_000), default(Policy::default().errors_per_second);
+        /// ICMP errors that a lane sends at once at most.
+        errors_at_once: u32 = integer(1..=1_000_000), default(Policy::default().errors_at_once);
+        /// Packets that wait for the link address of one neighbour at most.
+        waiting_per_neighbour: usize = integer(1..=64), default(Policy::default().waiting_per_neighbour);
+        /// Packets that wait for link addresses at most, in each lane.
+        waiting: usize = integer(1..=65_536), default(Policy::default().waiting);
+        /// Neighbours that are remembered at most.
+        neighbours: usize = integer(16..=1 << 20), default(Policy::default().neighbours.entries);
+        /// Whether devices announce their addresses at the start.
+        announce: bool = boolean(), default(Policy::default().announce);
+    }
+}
+
+impl Network {
+    fn policy(&self) -> Policy {
+        let default = Policy::default();
+        Policy {
+            errors_per_second: self.errors_per_second,
+            errors_at_once: self.errors_at_once,
+            waiting_per_neighbour: self.waiting_per_neighbour,
+            waiting: self.waiting,
+            announce: self.announce,
+            neighbours: NeighbourLimits { entries: self.neighbours, ..default.neighbours },
+            path_mtus: default.path_mtus,
+        }
+    }
+}
+
+/// `[network]`, `[[route]]` and `[[neighbour]]`.
+pub(crate) fn sections() -> [Setting; 3] {
+    [
+        Setting::tables(
+            "route",
+            "Where packets to some destinations go; links of devices need no route.",
+            RouteKeys::new(&[]).settings(),
+        ),
+        Setting::tables(
+            "neighbour",
+            "Neighbours that are configured and not resolved.",
+            NeighbourKeys::new(&[]).settings(),
+        ),
+        Setting::table(
+            "network",
+            "How many ICMP errors are sent, and how long packets wait.",
+            Network::declarations(),
+        ),
+    ]
 }
 
 const ADDRESS: &str = "an address, such as \"192.0.2.1\"";

@@ -128,7 +128,8 @@ fn ports(least: u64) -> Declaration<Vec<u16>> {
         Form::Numbers,
         move |value: &_, findings: &mut _| read_ports(least, value, findings),
         shown,
-    );
+    )
+    .noun("port");
     Declaration::new("port", help, kind).value("P").required("port = 80")
 }
 
@@ -145,6 +146,23 @@ impl ServeConfig {
     pub fn declarations() -> Vec<Setting> {
         let port = ports(1).setting(None);
         [port].into_iter().chain(ServeSettings::declarations()).collect()
+    }
+
+    /// The keys of `[serve]`, those of `applications` included.
+    pub(crate) fn keys(applications: &[ApplicationRegistration]) -> Vec<Setting> {
+        let names: Vec<_> = applications.iter().map(|known| known.name).collect();
+        let service = Setting {
+            form: Form::Text,
+            kind: "word".to_owned(),
+            bounds: Some(names.join(", ")),
+            example: "\"http\"".to_owned(),
+            ..Setting::table("service", "The application that is served.", Vec::new()).required()
+        };
+        let own = applications.iter().flat_map(|known| {
+            let scope = format!("service = \"{}\"", known.name);
+            known.settings.iter().map(move |setting| setting.clone().within(scope.clone()))
+        });
+        [service].into_iter().chain(ServeConfig::declarations()).chain(own).collect()
     }
 
     /// The listeners: one at each port.
@@ -214,7 +232,7 @@ impl ServeConfig {
         let numbered = applications.iter().enumerate();
         let names: Vec<_> = numbered.map(|(number, known)| (known.name, number)).collect();
         let served = table.require("service", "service = \"http\"", findings, read_choice(&names));
-        let ports = ports(least_port).read(None, table, findings);
+        let ports = ports(least_port).read(table, findings);
         let settings = ServeSettings::read(table, findings);
         let Some(served) = served.map(|number| &applications[number]) else {
             // Which of them have a meaning is not known.

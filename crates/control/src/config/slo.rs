@@ -1,36 +1,54 @@
 //! `[slo]`: the latencies that packets of each class should not exceed.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rheostat_steer::policy::{Class, Latency, Objectives};
 
+use rheostat_settings::declared::kind::{choice, decimal, duration, optional};
+use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{duration, number};
 
 /// What `on` may say.
 const LATENCIES: [(&str, Latency); 2] = [("waiting", Latency::Waiting), ("total", Latency::Total)];
 
+const LIMITS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(10);
+
+rheostat_settings::settings! {
+    /// The keys of `[slo]`.
+    struct Keys {
+        /// The latency that packets of the priority class should not exceed.
+        priority: Option<Duration> = optional(duration(LIMITS)), example("\"50us\"");
+        /// The latency that all other packets should not exceed.
+        regular: Option<Duration> = optional(duration(LIMITS)), example("\"500us\"");
+        /// The share of packets that the limits are for, in percent.
+        percentile: f64 = decimal(50.0..=99.99), default(Objectives::PERCENTILE * 100.0);
+        /// Which latency: waiting (until a lane takes the packet) or total (until it has left).
+        on: Latency = choice(LATENCIES), default(Latency::default());
+    }
+}
+
+/// The keys of `[slo]`.
+pub(crate) fn keys() -> Vec<Setting> {
+    Keys::declarations()
+}
+
 /// Reads the objectives; none are without the table.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Objectives {
-    let span = || duration(Duration::from_micros(1)..=Duration::from_secs(10));
-    let priority = table.read("priority", findings, span());
-    let regular = table.read("regular", findings, span());
-    let percentile = table.read("percentile", findings, number(50.0..=99.99));
-    let latency = table.read("on", findings, choice(&LATENCIES));
+    let read = Keys::read(table, findings);
     if !table.has("priority") && !table.has("regular") {
         let message = "`[slo]` has no objective";
         let help = "add `priority = \"50us\"`, `regular = \"500us\"` or both, or remove the table";
         findings.push(table.mistake(message, "in this table").help(help));
     }
-    Objectives {
-        limits: [priority, regular],
-        percentile: percentile.map_or(Objectives::PERCENTILE, |percent| percent / 100.0),
-        latency: latency.unwrap_or_default(),
-    }
+    read.map_or(Objectives::NONE, |keys| Objectives {
+        limits: [keys.priority, keys.regular],
+        percentile: keys.percentile / 100.0,
+        latency: keys.on,
+    })
 }
 
 /// One line, if there are objectives.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use rheostat_state::FragmentConfig;
-
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{count, duration, power_of_two};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::{count, duration, integer, power_of_two};
+use rheostat_state::FragmentConfig;
 
 /// Sizes of flow tables and of what waits for reassembly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +19,36 @@ pub struct StateConfig {
     pub fragments: FragmentConfig,
 }
 
+rheostat_settings::keys! {
+    struct Keys {
+        /// Flows the whole run holds at most, spread over the shards.
+        flows: u64 = count(1..=1_000_000_000), default(1_000_000);
+        /// Parts of the state, of which each lane owns some; at most as many as `steering.buckets`.
+        shards: usize = power_of_two(1..=512), default(128);
+    }
+}
+
+const SPAN: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
+
+rheostat_settings::keys! {
+    struct FragmentKeys(default: FragmentConfig) {
+        /// Datagrams tracked at a time. Every fragment is compared with all of them.
+        datagrams: usize = count(1..=1_024), default(default.datagrams);
+        /// Fragments of one datagram, and packets held for it.
+        pieces: usize = count(1..=8_192), default(default.pieces);
+        /// Packets held at a time, for all datagrams together.
+        held: usize = count(1..=65_536), default(default.held);
+        /// How long a datagram of IPv4 may take.
+        timeout_v4: Duration = duration(SPAN), default(default.timeout_v4);
+        /// How long a datagram of IPv6 may take.
+        timeout_v6: Duration = duration(SPAN), default(default.timeout_v6);
+    }
+}
+
 impl Default for StateConfig {
     fn default() -> StateConfig {
-        StateConfig { flows: 1_000_000, shards: 128, fragments: FragmentConfig::default() }
+        let mut findings = Findings::default();
+        Table::read_absent("state", &mut findings, StateConfig::read)
     }
 }
 
@@ -31,39 +58,31 @@ impl StateConfig {
         self.flows.div_ceil(self.shards as u64)
     }
 
+    pub(crate) fn keys() -> Vec<Setting> {
+        let help = "Limits of the virtual reassembly of fragments, in each shard.";
+        let fragments = FragmentKeys::new(FragmentConfig::default()).settings();
+        let mut keys = Keys::new().settings();
+        keys.push(Setting::table("fragments", help, fragments));
+        keys
+    }
+
     pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> StateConfig {
-        let default = StateConfig::default();
-        let flows = table.read("flows", findings, count(1..=1_000_000_000));
-        let shards = table.read("shards", findings, |value, findings| {
-            let shards = integer(1..=512)(value, findings)?;
-            power_of_two(value, shards, findings)
-        });
-        let fragments = table.section("fragments", findings, fragments);
-        StateConfig {
-            flows: flows.unwrap_or(default.flows),
-            shards: shards.map_or(default.shards, |shards| shards as usize),
-            fragments: fragments.unwrap_or(default.fragments),
-        }
+        let keys = Keys::new();
+        let flows = keys.flows.read_or_default(table, findings);
+        let shards = keys.shards.read_or_default(table, findings);
+        let fragments = table.section("fragments", findings, fragments).unwrap_or_default();
+        StateConfig { flows, shards, fragments }
     }
 }
 
 /// `[state.fragments]`: limits of the virtual reassembly, in each shard.
 fn fragments(table: &mut Table<'_>, findings: &mut Findings) -> FragmentConfig {
-    let default = FragmentConfig::default();
-    let span = Duration::from_secs(1)..=Duration::from_secs(600);
-    let mut number = |key, most, default: usize| {
-        table.read(key, findings, count(1..=most)).map_or(default, |number| number as usize)
-    };
-    let datagrams = number("datagrams", 1_024, default.datagrams);
-    let pieces = number("pieces", 8_192, default.pieces);
-    let held = number("held", 65_536, default.held);
-    let timeout_v4 = table.read("timeout_v4", findings, duration(span.clone()));
-    let timeout_v6 = table.read("timeout_v6", findings, duration(span));
+    let keys = FragmentKeys::new(FragmentConfig::default());
     FragmentConfig {
-        datagrams,
-        pieces,
-        held,
-        timeout_v4: timeout_v4.unwrap_or(default.timeout_v4),
-        timeout_v6: timeout_v6.unwrap_or(default.timeout_v6),
+        datagrams: keys.datagrams.read_or_default(table, findings),
+        pieces: keys.pieces.read_or_default(table, findings),
+        held: keys.held.read_or_default(table, findings),
+        timeout_v4: keys.timeout_v4.read_or_default(table, findings),
+        timeout_v6: keys.timeout_v6.read_or_default(table, findings),
     }
 }

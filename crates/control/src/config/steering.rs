@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{integer, power_of_two};
+use rheostat_settings::declared::kind::{choice, power_of_two};
 
-/// How packets are hashed and placed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SteeringConfig {
-    /// Entries of the indirection table: 128, 256 or 512.
-    pub buckets: usize,
-    /// The key of the Toeplitz hash.
-    pub key: HashKeyChoice,
+rheostat_settings::settings! {
+    /// How packets are hashed and placed.
+    #[derive(Eq)]
+    pub struct SteeringConfig: Default {
+        /// Entries of the indirection table: 128, 256 or 512.
+        buckets: usize = power_of_two(128..=512), default(128);
+        /// The key of the Toeplitz hash: random, symmetric (swapped addresses and ports hash alike) or microsoft (the published one).
+        /// With the latter two, traffic can be aimed at one lane.
+        key: HashKeyChoice = choice(HashKeyChoice::NAMES), default(HashKeyChoice::Random);
+    }
 }
 
 /// Which key the Toeplitz hash has.
@@ -31,37 +31,17 @@ pub enum HashKeyChoice {
     Microsoft,
 }
 
+impl HashKeyChoice {
+    const NAMES: [(&str, HashKeyChoice); 3] = [
+        ("random", HashKeyChoice::Random),
+        ("symmetric", HashKeyChoice::Symmetric),
+        ("microsoft", HashKeyChoice::Microsoft),
+    ];
+}
+
 impl fmt::Display for HashKeyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HashKeyChoice::Random => "random",
-            HashKeyChoice::Symmetric => "symmetric",
-            HashKeyChoice::Microsoft => "microsoft",
-        })
-    }
-}
-
-impl Default for SteeringConfig {
-    fn default() -> SteeringConfig {
-        SteeringConfig { buckets: 128, key: HashKeyChoice::Random }
-    }
-}
-
-impl SteeringConfig {
-    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> SteeringConfig {
-        let default = SteeringConfig::default();
-        let buckets = table.read("buckets", findings, |value, findings| {
-            let buckets = integer(128..=512)(value, findings)?;
-            power_of_two(value, buckets, findings)
-        });
-        let keys = [
-            ("random", HashKeyChoice::Random),
-            ("symmetric", HashKeyChoice::Symmetric),
-            ("microsoft", HashKeyChoice::Microsoft),
-        ];
-        SteeringConfig {
-            buckets: buckets.map_or(default.buckets, |buckets| buckets as usize),
-            key: table.read("key", findings, choice(&keys)).unwrap_or(default.key),
-        }
+        let (name, _) = HashKeyChoice::NAMES[*self as usize];
+        f.write_str(name)
     }
 }

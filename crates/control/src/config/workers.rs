@@ -7,84 +7,54 @@ use rheostat_base::CoreId;
 use rheostat_kernel::priority::Priority;
 use thiserror::Error;
 
+use rheostat_settings::declared::DeclaredSettings;
+use rheostat_settings::declared::kind::{boolean, count, integer, optional, parsed};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::{count, integer};
-use rheostat_settings::reader::convert::{boolean, parsed};
 
 /// The most lanes a run may have.
 pub const MAX_LANES: u16 = 64;
 /// The most workers a run may have.
 pub const MAX_WORKERS: u16 = 128;
 
-/// Which cores work, and on how many lanes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkersConfig {
-    /// The cores, one worker pinned to each; without it, every core the process may use.
-    pub cores: Option<CoreList>,
-    /// How many workers; without it, one per core. More than cores share these in turn. From 1 to [`MAX_WORKERS`].
-    pub count: Option<u16>,
-    /// How many lanes; without it, one per worker, and at most [`MAX_LANES`]. From 1 to [`MAX_LANES`].
-    pub lanes: Option<u16>,
-    /// How many lanes receive from one queue of each device: 1, or at least 2, which then claim its packets as they come.
-    /// A divisor of the number of lanes; where that is not given, it is rounded up.
-    pub queue_sharing: u16,
-    /// How many lanes are offloading lanes.
-    pub offloading: OffloadingLanes,
-    /// Whether packets leave in the order in which the lanes of a queue have claimed them.
-    pub ordered: bool,
-    /// Packets that the ring from one lane to another holds; rounded up to a power of two.
-    pub handoff: usize,
-    /// The priority of the workers' threads; that of the process without it.
-    pub priority: Option<Priority>,
-}
-
-impl Default for WorkersConfig {
-    fn default() -> WorkersConfig {
-        WorkersConfig {
-            cores: None,
-            count: None,
-            lanes: None,
-            queue_sharing: 1,
-            offloading: OffloadingLanes::default(),
-            ordered: false,
-            handoff: 1_024,
-            priority: None,
-        }
+rheostat_settings::settings! {
+    /// Which cores work, and on how many lanes.
+    #[derive(Eq)]
+    pub struct WorkersConfig: Default {
+        /// The cores, one worker pinned to each; without it, every core the process may use.
+        cores: Option<CoreList> = optional(parsed("core numbers such as \"0-3,6\""));
+        /// How many workers; without it, one per core. More than cores share these in turn.
+        count: Option<u16> = optional(integer(1..=u64::from(MAX_WORKERS))), value("N"), flag("workers");
+        /// How many lanes; without it, one per worker.
+        lanes: Option<u16> = optional(integer(1..=u64::from(MAX_LANES))), value("N");
+        /// How many lanes receive from one queue of each device: 1, or at least 2, which then claim its packets as they come. A divisor
+        /// of the number of lanes; where that is not given, it is rounded up.
+        queue_sharing: u16 = integer(1..=u64::from(MAX_LANES)), default(1);
+        /// Whether packets leave in the order in which the lanes of a queue have claimed them.
+        ordered: bool = boolean(), default(false), with("queue_sharing = 2");
+        /// How many lanes are offloading lanes, as `0-4` or `2`: no fewer than the first number, no more than the second.
+        offloading: OffloadingLanes = parsed("numbers of lanes such as \"0-4\""), default(OffloadingLanes::default());
+        /// Packets that the ring from one lane to another holds; rounded up to a power of two.
+        handoff: usize = count(64..=65_536), default(1_024);
+        /// The priority of the workers' threads, as fifo:PRIORITY (SCHED_FIFO) or nice:VALUE; that of the process without it.
+        priority: Option<Priority> =
+            optional(parsed("\"fifo:10\" (SCHED_FIFO, 1 to 99) or \"nice:-20\" (-20 to 19)"));
     }
 }
 
 impl WorkersConfig {
-    pub(crate) fn read(table: &mut Table<'_>, findings: &mut Findings) -> WorkersConfig {
-        let default = WorkersConfig::default();
-        let cores = table.read("cores", findings, parsed("core numbers such as \"0-3,6\""));
-        let count_of_workers = table.read("count", findings, integer(1..=u64::from(MAX_WORKERS)));
-        let lanes = table.read("lanes", findings, integer(1..=u64::from(MAX_LANES)));
-        let sharing = table.read("queue_sharing", findings, integer(1..=u64::from(MAX_LANES)));
-        let ordered = table.read("ordered", findings, boolean).unwrap_or(default.ordered);
-        if ordered && sharing.is_none_or(|lanes| lanes <= 1) && findings.clean("workers") {
+    /// Reads the table, and refuses settings that contradict each other.
+    pub(crate) fn checked(table: &mut Table<'_>, findings: &mut Findings) -> WorkersConfig {
+        let workers = WorkersConfig::read(table, findings).unwrap_or_default();
+        if workers.ordered && workers.queue_sharing <= 1 && findings.clean("workers") {
             let message = "packets of lanes that have a queue each are in order anyway";
             let finding = Finding::mistake("workers.ordered", message)
                 .at(findings.place("workers.ordered"), "no lanes share a queue")
                 .help("add `queue_sharing = 2`, or remove `ordered`");
             findings.push(finding);
         }
-        let offloading =
-            table.read("offloading", findings, parsed("numbers of lanes such as \"0-4\""));
-        let handoff = table.read("handoff", findings, count(64..=65_536));
-        let example = "\"fifo:10\" (SCHED_FIFO, 1 to 99) or \"nice:-20\" (-20 to 19)";
-        let priority = table.read("priority", findings, parsed(example));
-        WorkersConfig {
-            cores,
-            count: count_of_workers.map(|workers| workers as u16),
-            priority,
-            lanes: lanes.map(|lanes| lanes as u16),
-            offloading: offloading.unwrap_or_default(),
-            ordered,
-            queue_sharing: sharing.map_or(default.queue_sharing, |lanes| lanes as u16),
-            handoff: handoff.map_or(default.handoff, |capacity| capacity as usize),
-        }
+        workers
     }
 }
 

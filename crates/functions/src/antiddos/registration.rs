@@ -8,13 +8,14 @@ use rheostat_nf::registry::{
 };
 use rheostat_nf::shared_link;
 
-use super::settings::{describe, read};
+use super::settings::{describe, keys, read};
 use super::{AntiDdos, AntiDdosConfig};
 
 /// The detector of attacks with many flows.
 pub const ANTIDDOS: Registration = Registration {
     name: "antiddos",
     summary: "detects attacks with many flows",
+    keys,
     read: Some(|table, _, findings| Some(Arc::new(read(table, findings)))),
     default: |_| Ok(Arc::new(AntiDdosConfig::default())),
 };

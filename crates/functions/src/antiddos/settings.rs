@@ -1,39 +1,69 @@
 //! `[function.antiddos]`: what counts as an attack, and what becomes of new flows then.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::antiddos::{Action, Alarm, AntiDdosConfig};
 use rheostat_steer::Side;
 
-use rheostat_settings::device::side;
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{Kind, boolean, choice, count, decimal, duration, side};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::YEAR;
 use rheostat_settings::quantity::{Count, Span};
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::{count, duration, number};
-use rheostat_settings::reader::convert::{boolean, choice};
 
 const ACTIONS: [(&str, Action); 2] = [("count", Action::Count), ("drop", Action::Drop)];
 
 /// Reads the settings of the detector.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> AntiDdosConfig {
-    let default = AntiDdosConfig::default();
-    let share = table.read("threshold", findings, number(0.001..=0.999));
-    let permille = share.map_or(default.alarm.permille, |share| (share * 1_000.0).round() as u16);
-    let least = table.read("min_flows", findings, count(1..=u64::from(u32::MAX)));
-    let least = least.map_or(default.alarm.least, |least| least as u32);
-    let staleness = duration(Duration::ZERO..=Duration::from_secs(10));
-    let lifetime = || duration(Duration::from_millis(100)..=YEAR);
+    let keys = Keys::new(AntiDdosConfig::default());
+    let permille = keys.threshold.read_or_default(table, findings);
+    let least = keys.min_flows.read_or_default(table, findings);
     AntiDdosConfig {
         alarm: Alarm { permille, least },
-        staleness: table.read("staleness", findings, staleness).unwrap_or(default.staleness),
-        from: table.read("from", findings, side),
-        udp: table.read("udp", findings, boolean).unwrap_or(default.udp),
-        action: table.read("action", findings, choice(&ACTIONS)).unwrap_or_default(),
-        one_packet: table.read("one_packet", findings, lifetime()).unwrap_or(default.one_packet),
-        idle: table.read("idle", findings, lifetime()).unwrap_or(default.idle),
+        staleness: keys.staleness.read_or_default(table, findings),
+        from: keys.from.read(table, findings),
+        udp: keys.udp.read_or_default(table, findings),
+        action: keys.action.read_or_default(table, findings),
+        one_packet: keys.one_packet.read_or_default(table, findings),
+        idle: keys.idle.read_or_default(table, findings),
     }
+}
+
+const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(100)..=YEAR;
+
+rheostat_settings::keys! {
+    struct Keys(default: AntiDdosConfig) {
+        /// The share of flows with one packet above which there is an attack.
+        threshold: u16 = threshold(), default(default.alarm.permille);
+        /// Flows below which there is no attack, whatever their packets.
+        min_flows: u32 = count(1..=u64::from(u32::MAX)), default(default.alarm.least);
+        /// How old the counts may be that a decision is based on.
+        staleness: Duration = duration(Duration::ZERO..=Duration::from_secs(10)), default(default.staleness);
+        /// The side whose flows are counted; both without it.
+        from: Side = side(), example("\"outside\"");
+        /// Whether flows of UDP are counted besides those of TCP.
+        udp: bool = boolean(), default(default.udp);
+        /// What becomes of new flows during an attack.
+        action: Action = choice(ACTIONS), default(Action::default());
+        /// How long a flow with one packet is counted.
+        one_packet: Duration = duration(LIFETIMES), default(default.one_packet);
+        /// How long any other flow is counted after its last packet.
+        idle: Duration = duration(LIFETIMES), default(default.idle);
+    }
+}
+
+/// The keys of `[function.antiddos]`.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(AntiDdosConfig::default()).settings()
+}
+
+/// A share, in thousandths.
+fn threshold() -> Kind<u16> {
+    let to = |share: f64| Some((share * 1_000.0).round() as u16);
+    decimal(0.001..=0.999).map(to, |permille| f64::from(*permille) / 1_000.0)
 }
 
 /// Writes what counts as an attack, and what it brings.

@@ -8,13 +8,14 @@ use rheostat_nf::registry::{
 };
 use rheostat_nf::shared_link;
 
-use super::settings::{describe, ports, read};
+use super::settings::{describe, keys, ports, read};
 use super::{Bridge, BridgeConfig};
 
 /// The bridge.
 pub const BRIDGE: Registration = Registration {
     name: "bridge",
     summary: "forwards frames between ports, by learned addresses",
+    keys,
     read: Some(|table, devices, findings| Some(Arc::new(read(table, devices, findings)))),
     default: |devices| Ok(Arc::new(BridgeConfig::new(ports(devices)))),
 };

@@ -5,16 +5,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::bridge::{BridgeConfig, Membership};
+use rheostat_base::DeviceId;
 use rheostat_nf::DeviceSet;
 
+use rheostat_settings::declared::kind::{Kind, count, device, duration, list};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::device::Device;
-use rheostat_settings::device::named;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::YEAR;
 use rheostat_settings::quantity::{Count, Span};
-use rheostat_settings::reader::convert::list;
-use rheostat_settings::reader::convert::number::{count, duration, integer};
+use rheostat_settings::reader::convert::number::integer;
 use rheostat_settings::reader::{Table, Value};
 
 /// VLANs that a frame can have: 4,095 is reserved (IEEE 802.1Q, table 9-2).
@@ -32,10 +33,10 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> BridgeConfig {
     let default = BridgeConfig::new(ports(devices));
-    let stations = table.read("stations", findings, count(16..=100_000_000));
-    let ageing = table.read("ageing", findings, duration(Duration::from_secs(1)..=YEAR));
-    let refresh = table.read("refresh", findings, duration(Duration::ZERO..=YEAR));
-    let (ageing, refresh) = (ageing.unwrap_or(default.ageing), refresh.unwrap_or(default.refresh));
+    let keys = Keys::new();
+    let stations = keys.stations.read_or_default(table, findings);
+    let ageing = keys.ageing.read_or_default(table, findings);
+    let refresh = keys.refresh.read_or_default(table, findings);
     if refresh >= ageing {
         let message = "stations would be forgotten before they are refreshed";
         let finding = Finding::mistake(table.key_of("refresh"), message)
@@ -51,9 +52,9 @@ pub(super) fn read(
         findings.push(finding);
     }
     let restricted = table.sections("port", findings, |table, findings| {
-        let device = table.require("device", "device = \"lan\"", findings, named(devices));
-        let example = "vlans = [\"untagged\", 7, \"100-199\"]";
-        let vlans = table.require("vlans", example, findings, list(vlans));
+        let keys = PortKeys::new(devices);
+        let device = keys.device.read(table, findings);
+        let vlans = keys.vlans.read(table, findings);
         Some((device?, vlans?, table.key_of("device")))
     });
     let mut membership: Membership = default.membership;
@@ -69,12 +70,40 @@ pub(super) fn read(
         seen = seen.with(device);
         membership.restrict(device, vlans.into_iter().flatten());
     }
-    BridgeConfig {
-        membership,
-        stations: stations.map_or(default.stations, |stations| stations as usize),
-        ageing,
-        refresh,
+    BridgeConfig { membership, stations, ageing, refresh }
+}
+
+/// The settings that do not depend on the ports.
+fn defaults() -> BridgeConfig {
+    BridgeConfig::new(DeviceSet::EMPTY)
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// Stations that are remembered at most.
+        stations: usize = count(16..=100_000_000), default(defaults().stations);
+        /// A station is forgotten so long after its last frame.
+        ageing: Duration = duration(Duration::from_secs(1)..=YEAR), default(defaults().ageing);
+        /// How old the time of a station's last frame may be that is remembered: much less than `ageing`.
+        refresh: Duration = duration(Duration::ZERO..=YEAR), default(defaults().refresh);
     }
+}
+
+rheostat_settings::keys! {
+    struct PortKeys(devices: &[Device]) {
+        /// The device that is the port.
+        device: DeviceId = device(devices), required("device = \"lan\"");
+        /// The VLANs it carries: numbers, ranges of them, and `untagged`.
+        vlans: Vec<RangeInclusive<u16>> = list(Kind::unshown(Form::Number, vlans).noun("VLAN").within("1 to 4094, untagged")),
+            required("vlans = [\"untagged\", 7, \"100-199\"]");
+    }
+}
+
+/// The keys of `[function.bridge]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let help = "A port that carries some VLANs only; any other carries all.";
+    let port = Setting::tables("port", help, PortKeys::new(&[]).settings());
+    Keys::new().settings().into_iter().chain([port]).collect()
 }
 
 /// A conversion to VLANs: a number, a range of them, or those without a tag.

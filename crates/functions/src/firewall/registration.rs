@@ -9,13 +9,14 @@ use rheostat_nf::registry::{
 };
 use rheostat_settings::findings::Findings;
 
-use super::settings::{describe, read, shadow};
+use super::settings::{describe, keys, read, shadow};
 use super::{Firewall, FirewallConfig};
 
 /// The firewall.
 pub const FIREWALL: Registration = Registration {
     name: "firewall",
     summary: "lets flows through that its rules allow",
+    keys,
     read: Some(|table, devices, findings| Some(Arc::new(read(table, devices, findings)))),
     default: |_| Ok(Arc::new(FirewallConfig::default())),
 };

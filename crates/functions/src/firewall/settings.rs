@@ -9,12 +9,11 @@ use crate::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 
 pub use rule::{ports, protocol};
 
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{boolean, choice, count, ethertype, list, packet_rate};
 use rheostat_settings::device::Device;
-use rheostat_settings::ethertype::ethertype;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::{count, packet_rate};
-use rheostat_settings::reader::convert::{boolean, choice, list};
 
 /// What rules and defaults may say.
 const ACTIONS: [(&str, Action); 3] =
@@ -26,30 +25,64 @@ pub(super) fn read(
     devices: &[Device],
     findings: &mut Findings,
 ) -> FirewallConfig {
-    let default = FirewallConfig::default();
-    let default_inside = table.read("default_inside", findings, choice(&ACTIONS));
-    let default_outside = table.read("default_outside", findings, choice(&ACTIONS));
-    let liberal = table.read("liberal", findings, boolean);
-    let pickup = table.read("pickup", findings, boolean);
-    let half_open = table.read("half_open_per_shard", findings, count(1..=1_000_000));
-    let reject_rate = table.read("reject_rate", findings, packet_rate(0..=1_000_000));
-    let ethertypes = table.read("ethertypes", findings, list(ethertype));
+    let keys = Keys::new(FirewallConfig::default());
+    let default_inside = keys.default_inside.read_or_default(table, findings);
+    let default_outside = keys.default_outside.read_or_default(table, findings);
+    let tcp = TcpOptions {
+        liberal: keys.liberal.read_or_default(table, findings),
+        pickup: keys.pickup.read_or_default(table, findings),
+    };
+    let half_open_per_shard = keys.half_open_per_shard.read_or_default(table, findings);
+    let rejects_per_second = keys.reject_rate.read_or_default(table, findings);
+    let ethertypes = keys.ethertypes.read_or_default(table, findings);
     let timeouts = table.section("timeouts", findings, timeouts::read);
     let rules =
         table.sections("rule", findings, |table, findings| rule::read(table, devices, findings));
     FirewallConfig {
         rules: RuleSet {
             rules: rules.into_iter().flatten().collect(),
-            default_inside: default_inside.unwrap_or(default.rules.default_inside),
-            default_outside: default_outside.unwrap_or(default.rules.default_outside),
+            default_inside,
+            default_outside,
         },
-        tcp: TcpOptions {
-            liberal: liberal.unwrap_or(default.tcp.liberal),
-            pickup: pickup.unwrap_or(default.tcp.pickup),
-        },
-        timeouts: timeouts.unwrap_or(default.timeouts),
-        half_open_per_shard: half_open.map_or(default.half_open_per_shard, |n| n as u32),
-        ethertypes: ethertypes.unwrap_or(default.ethertypes),
-        rejects_per_second: reject_rate.map_or(default.rejects_per_second, |n| n as u32),
+        tcp,
+        timeouts: timeouts.unwrap_or_default(),
+        half_open_per_shard,
+        ethertypes,
+        rejects_per_second,
     }
+}
+
+rheostat_settings::keys! {
+    struct Keys(default: FirewallConfig) {
+        /// What becomes of new flows from inside that no rule matches.
+        default_inside: Action = choice(ACTIONS), default(default.rules.default_inside);
+        /// What becomes of new flows from outside that no rule matches.
+        default_outside: Action = choice(ACTIONS), default(default.rules.default_outside);
+        /// Whether segments of TCP outside the window pass, too.
+        liberal: bool = boolean(), default(default.tcp.liberal);
+        /// Whether connections of TCP are tracked that had begun before.
+        pickup: bool = boolean(), default(default.tcp.pickup);
+        /// Connections that are not established, in each shard, at most.
+        half_open_per_shard: u32 = count(1..=1_000_000), default(default.half_open_per_shard);
+        /// ICMP errors and resets that each shard sends for rejected packets at most.
+        reject_rate: u32 = packet_rate(0..=1_000_000), default(default.rejects_per_second);
+        /// Ethernet types besides IP that pass.
+        ethertypes: Vec<u16> = list(ethertype()), default(default.ethertypes);
+    }
+}
+
+/// The keys of `[function.firewall]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new(FirewallConfig::default()).settings();
+    keys.push(Setting::table(
+        "timeouts",
+        "How long flows live without a packet.",
+        timeouts::keys(),
+    ));
+    keys.push(Setting::tables(
+        "rule",
+        "What becomes of new flows; the first that matches counts.",
+        rule::keys(),
+    ));
+    keys
 }

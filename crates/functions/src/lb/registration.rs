@@ -12,13 +12,14 @@ use rheostat_nf::registry::{
 
 use rheostat_steer::PacketSet;
 
-use super::settings::{describe, read};
+use super::settings::{describe, keys, read};
 use super::{Lb, LbConfig, Mode};
 
 /// The load balancer.
 pub const LB: Registration = Registration {
     name: "lb",
     summary: "spreads flows over the backends of services",
+    keys,
     read: Some(|table, devices, findings| Some(Arc::new(read(table, devices, findings)))),
     default: |_| {
         let message = "the load balancer has no service";

@@ -8,16 +8,19 @@ mod service;
 mod timeouts;
 mod tunnel;
 
+use std::path::PathBuf;
+
 use crate::lb::maglev::{is_prime, next_prime};
 use crate::lb::{LbConfig, Other, Sides};
 use rheostat_base::DeviceId;
 use rheostat_steer::Orientation;
 
+use rheostat_settings::declared::kind::{Kind, choice, integer, packet_rate, path};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::device::Device;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::{integer, packet_rate};
-use rheostat_settings::reader::convert::{choice, path};
+use rheostat_settings::reader::convert::number::integer as read_integer;
 use rheostat_settings::reader::{Table, Value};
 
 pub(super) use describe::describe;
@@ -30,24 +33,23 @@ const SLOTS: std::ops::RangeInclusive<u64> = 101..=10_000_019;
 
 /// Reads the settings of the load balancer.
 pub(super) fn read(table: &mut Table<'_>, devices: &[Device], findings: &mut Findings) -> LbConfig {
-    let default = LbConfig::default();
-    let example = "seed = 6417203915507";
-    let seed = table.require("seed", example, findings, integer(0..=i64::MAX as u64));
-    let size = table.read("table_size", findings, slots);
-    let other = table.read("other", findings, choice(&OTHERS));
-    let rate = table.read("answer_rate", findings, packet_rate(0..=1_000_000));
+    let keys = Keys::new(LbConfig::default());
+    let seed = keys.seed.read(table, findings);
+    let table_size = keys.table_size.read_or_default(table, findings);
+    let other = keys.other.read_or_default(table, findings);
+    let answers_per_second = keys.answer_rate.read_or_default(table, findings);
     let tunnel = table.section("tunnel", findings, tunnel::read);
     let timeouts = table.section("timeouts", findings, timeouts::read);
-    let log = table.read("log", findings, path);
+    let log = keys.log.read(table, findings);
     let services = table.sections("service", findings, service::read);
     let config = LbConfig {
-        seed: seed.unwrap_or(default.seed),
-        table_size: size.unwrap_or(default.table_size),
+        seed: seed.unwrap_or_default(),
+        table_size,
         services: services.into_iter().flatten().collect(),
-        other: other.unwrap_or(default.other),
-        tunnel: tunnel.unwrap_or(default.tunnel),
-        timeouts: timeouts.unwrap_or(default.timeouts),
-        answers_per_second: rate.map_or(default.answers_per_second, |rate| rate as u32),
+        other,
+        tunnel: tunnel.unwrap_or_default(),
+        timeouts: timeouts.unwrap_or_default(),
+        answers_per_second,
         sides: sides(devices),
         log,
     };
@@ -63,9 +65,39 @@ pub(super) fn read(table: &mut Table<'_>, devices: &[Device], findings: &mut Fin
     config
 }
 
+rheostat_settings::keys! {
+    struct Keys(default: LbConfig) {
+        /// The seed of the tables: the same at all load balancers that stand for one another, and unknown to others.
+        seed: u64 = integer(0..=i64::MAX as u64), required("seed = 6417203915507");
+        /// Slots of the table of each service, a prime: at least a hundred for each backend.
+        table_size: usize = Kind::new(Form::Number, slots, usize::to_string).noun("prime").within("101 to 10000019"),
+            default(default.table_size);
+        /// What becomes of packets that belong to no service.
+        other: Other = choice(OTHERS), default(default.other);
+        /// Replies that each shard sends at most: ICMP errors, resets, and answers to echo requests.
+        answer_rate: u32 = packet_rate(0..=1_000_000), default(default.answers_per_second);
+        /// The file that changes of backends' health are logged to, one JSON object a line; none without it.
+        log: PathBuf = path(), example("\"health.jsonl\"");
+    }
+}
+
+/// The keys of `[function.lb]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new(LbConfig::default()).settings();
+    let log = keys.pop();
+    let help = "How packets travel to backends that answer clients directly.";
+    keys.push(Setting::table("tunnel", help, tunnel::keys()));
+    let help = "How long flows are remembered without a packet.";
+    keys.push(Setting::table("timeouts", help, timeouts::keys()));
+    keys.extend(log);
+    let help = "An address and ports that clients know, and its backends.";
+    keys.push(Setting::tables("service", help, service::keys()));
+    keys
+}
+
 /// A conversion to a number of slots: a prime, as every backend's permutation needs one.
 fn slots(value: &Value<'_>, findings: &mut Findings) -> Option<usize> {
-    let size = integer(SLOTS)(value, findings)? as usize;
+    let size = read_integer(SLOTS)(value, findings)? as usize;
     if is_prime(size) {
         return Some(size);
     }

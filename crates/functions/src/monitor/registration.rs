@@ -9,13 +9,14 @@ use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Lines, Registration, is_same,
 };
 
-use super::settings::{MonitorFunction, describe, read};
+use super::settings::{MonitorFunction, describe, keys, read};
 use super::{FlowLines, Monitor, MonitorLog};
 
 /// The monitor.
 pub const MONITOR: Registration = Registration {
     name: "monitor",
     summary: "reports flows, and the hosts with the most traffic",
+    keys,
     read: Some(|table, _, findings| Some(Arc::new(read(table, findings)))),
     default: |_| Ok(Arc::new(MonitorFunction::default())),
 };

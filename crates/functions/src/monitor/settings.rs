@@ -1,18 +1,19 @@
 //! `[function.monitor]`: what is reported of flows, and of the hosts with the most traffic.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::monitor::{MonitorConfig, TopConfig};
 
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{duration, integer, path};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
 use rheostat_settings::quantity::YEAR;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::{duration, integer};
-use rheostat_settings::reader::convert::path;
 
 /// The monitor of a chain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,10 +27,10 @@ pub struct MonitorFunction {
 /// Reads the settings of the monitor.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> MonitorFunction {
     let default = MonitorConfig::default();
-    let timeout = || duration(Duration::from_millis(100)..=YEAR);
-    let log = table.read("log", findings, path);
-    let idle = table.read("idle", findings, timeout()).unwrap_or(default.idle);
-    let active = table.read("active", findings, timeout()).unwrap_or(default.active);
+    let keys = Keys::new();
+    let log = keys.log.read(table, findings);
+    let idle = keys.idle.read_or_default(table, findings);
+    let active = keys.active.read_or_default(table, findings);
     let top = table.section("top", findings, read_top).unwrap_or(default.top);
     if top.as_ref().is_some_and(|top| top.interval.is_some())
         && log.is_none()
@@ -46,13 +47,11 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> MonitorFun
 
 /// Reads `[function.monitor.top]`; `None` when no ranking is kept.
 fn read_top(table: &mut Table<'_>, findings: &mut Findings) -> Option<TopConfig> {
-    let default = TopConfig::default();
-    let listed = table.read("listed", findings, integer(0..=1_000));
-    let listed = listed.map_or(default.listed, |listed| listed as usize);
-    let counters = table.read("counters", findings, integer(1..=65_536));
-    let counters = counters.map_or(default.counters.max(listed), |counters| counters as usize);
-    let span = Duration::from_secs(1)..=YEAR;
-    let interval = table.read("interval", findings, duration(span));
+    let keys = TopKeys::new();
+    let listed = keys.listed.read_or_default(table, findings);
+    let counters = keys.counters.read(table, findings);
+    let counters = counters.unwrap_or(TopConfig::default().counters.max(listed));
+    let interval = keys.interval.read(table, findings);
     if counters < listed {
         let key = table.key_of("counters");
         let finding = Finding::mistake(&key, "more are to be listed than are counted")
@@ -62,6 +61,42 @@ fn read_top(table: &mut Table<'_>, findings: &mut Findings) -> Option<TopConfig>
         findings.push(finding);
     }
     (listed > 0).then_some(TopConfig { listed, counters, interval })
+}
+
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(100)..=YEAR;
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The file that records of flows are written to, one JSON object a line; none without it.
+        log: PathBuf = path(), example("\"flows.jsonl\"");
+        /// A flow ends after so long without a packet.
+        idle: Duration = duration(TIMEOUTS), default(MonitorConfig::default().idle);
+        /// A flow that goes on is reported so often.
+        active: Duration = duration(TIMEOUTS), default(MonitorConfig::default().active);
+    }
+}
+
+rheostat_settings::keys! {
+    struct TopKeys {
+        /// Hosts, and flows, that a ranking lists; 0 for no ranking.
+        listed: usize = integer(0..=1_000), default(TopConfig::default().listed);
+        /// Hosts, and flows, that each shard counts at a time: several for each that is listed. Without it, 1024 or as many as are
+        /// listed.
+        counters: usize = integer(1..=65_536), example("1024");
+        /// The time that a ranking is about, which is written to the log; without it, one of the whole run at its end.
+        interval: Duration = duration(Duration::from_secs(1)..=YEAR), example("\"60s\""), with("log = \"flows.jsonl\"");
+    }
+}
+
+/// The keys of `[function.monitor]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new().settings();
+    keys.push(Setting::table(
+        "top",
+        "The hosts and flows with the most bytes.",
+        TopKeys::new().settings(),
+    ));
+    keys
 }
 
 /// Writes what is reported, and where.

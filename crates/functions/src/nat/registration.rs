@@ -12,13 +12,14 @@ use rheostat_nf::{link, shared_link};
 
 use rheostat_steer::PacketSet;
 
-use super::settings::{EXAMPLE, NatFunction, describe, read};
+use super::settings::{EXAMPLE, NatFunction, describe, keys, read};
 use super::{Mapping, MappingLog, Nat, PortUsage, SharedNat};
 
 /// The NAT.
 pub const NAT: Registration = Registration {
     name: "nat",
     summary: "translates addresses and ports",
+    keys,
     read: Some(|table, devices, findings| Some(Arc::new(read(table, devices, findings)?))),
     default: |_| {
         let message = "the NAT has no external address";

@@ -6,19 +6,23 @@ mod pool;
 mod sharing;
 mod timeouts;
 
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::nat::{Filtering, Mapping, NatConfig, Pool, Pooling, Sharing};
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 
+use rheostat_settings::declared::kind::{
+    Kind, boolean, choice, count, duration, ethertype, list, packet_rate, path,
+};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::device::Device;
 use rheostat_settings::diagnostic::Finding;
-use rheostat_settings::ethertype::ethertype;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::YEAR;
-use rheostat_settings::reader::convert::number::{count, duration, packet_rate};
-use rheostat_settings::reader::convert::{boolean, choice, list, path, prefix};
+use rheostat_settings::reader::convert::{list as read_list, prefix};
 use rheostat_settings::reader::{Table, Value};
 
 const MAPPINGS: [(&str, Mapping); 2] = [
@@ -56,36 +60,31 @@ pub(super) fn read(
     devices: &[Device],
     findings: &mut Findings,
 ) -> Option<NatFunction> {
-    let example = "external = [\"203.0.113.1\"]";
-    let external = table.require("external", example, findings, pool::addresses);
+    let keys = Keys::new();
+    let external = keys.external.read(table, findings);
     let mut nat = NatConfig::new(external.clone().unwrap_or_default());
-    set(&mut nat.ports, table.read("ports", findings, pool::ports));
-    set(&mut nat.mapping, table.read("mapping", findings, choice(&MAPPINGS)));
-    let filtering = table.read("filtering", findings, choice(&FILTERINGS));
-    if nat.mapping == Mapping::AddressAndPortDependent {
-        nat.filtering = Filtering::AddressAndPortDependent;
-    }
-    set(&mut nat.filtering, filtering);
-    set(&mut nat.pooling, table.read("pooling", findings, choice(&POOLINGS)));
-    nat.inside = default_inside(devices);
-    set(&mut nat.inside, table.read("inside", findings, prefixes_v4));
-    set(&mut nat.exempt, table.read("exempt", findings, prefixes_v4));
-    set(&mut nat.deterministic, table.read("deterministic", findings, boolean));
-    nat.quota = table.read("quota", findings, count(1..=1_000_000)).map(|quota| quota as u32);
-    set(&mut nat.hairpinning, table.read("hairpinning", findings, boolean));
-    let short = || duration(Duration::ZERO..=YEAR);
-    set(&mut nat.rest, table.read("rest", findings, short()));
-    let answers = table.read("answer_unsolicited", findings, boolean).unwrap_or(true);
-    let silence = table.read("silence", findings, short());
-    set(&mut nat.silence, silence.map(Some));
-    nat.silence = nat.silence.filter(|_| answers);
-    let rate = table.read("reject_rate", findings, packet_rate(0..=1_000_000));
-    set(&mut nat.answers_per_second, rate.map(|rate| rate as u32));
-    set(&mut nat.ethertypes, table.read("ethertypes", findings, list(ethertype)));
-    set(&mut nat.timeouts, table.section("timeouts", findings, timeouts::read));
+    nat.ports = keys.ports.read_or_default(table, findings);
+    nat.mapping = keys.mapping.read_or_default(table, findings);
+    let filtering = keys.filtering.read_given(table, findings);
+    nat.filtering = filtering.unwrap_or(match nat.mapping {
+        Mapping::AddressAndPortDependent => Filtering::AddressAndPortDependent,
+        Mapping::EndpointIndependent => nat.filtering,
+    });
+    nat.pooling = keys.pooling.read_or_default(table, findings);
+    nat.inside = keys.inside.read(table, findings).unwrap_or_else(|| default_inside(devices));
+    nat.exempt = keys.exempt.read(table, findings).unwrap_or_default();
+    nat.deterministic = keys.deterministic.read_or_default(table, findings);
+    nat.quota = keys.quota.read(table, findings);
+    nat.hairpinning = keys.hairpinning.read_or_default(table, findings);
+    nat.rest = keys.rest.read_or_default(table, findings);
+    let answers = keys.answer_unsolicited.read_or_default(table, findings);
+    nat.silence = Some(keys.silence.read_or_default(table, findings)).filter(|_| answers);
+    nat.answers_per_second = keys.reject_rate.read_or_default(table, findings);
+    nat.ethertypes = keys.ethertypes.read_or_default(table, findings);
+    nat.timeouts = table.section("timeouts", findings, timeouts::read).unwrap_or_default();
     let forwards = table.sections("forward", findings, forward::read);
     nat.forwards = forwards.into_iter().flatten().collect();
-    let log = table.read("log", findings, path);
+    let log = keys.log.read(table, findings);
     let sharing = sharing::read(table, findings);
     external?;
     check(table, &nat, findings);
@@ -95,10 +94,69 @@ pub(super) fn read(
     Some(NatFunction { nat, log, sharing })
 }
 
-fn set<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
+/// Defaults, without an external address.
+fn defaults() -> NatConfig {
+    NatConfig::new(Vec::new())
+}
+
+const SHORT: RangeInclusive<Duration> = Duration::ZERO..=YEAR;
+/// How long an unsolicited SYN stays unanswered (RFC 5382, REQ-4).
+const SILENCE: Duration = Duration::from_secs(6);
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The addresses that inner ones are translated to: addresses, and ranges of them.
+        external: Vec<Ipv4Addr> = pool::addresses(), required("external = [\"203.0.113.1\"]");
+        /// The ports that flows get; those of privileged flows besides.
+        ports: RangeInclusive<u16> = pool::ports(), default(defaults().ports);
+        /// When flows of an inner endpoint share an external one (RFC 4787, section 4.1).
+        mapping: Mapping = choice(MAPPINGS), default(Mapping::default());
+        /// The hosts whose packets are let in to an external endpoint (RFC 4787, section 5). By default address-dependent, or as the
+        /// mapping, where that is address-and-port-dependent.
+        filtering: Filtering = choice(FILTERINGS), example("\"address-dependent\"");
+        /// Whether an inner address always has the same external one, or gets another where that has no ports left (RFC 4787,
+        /// section 4.1).
+        pooling: Pooling = choice(POOLINGS), default(Pooling::default());
+        /// The hosts that are translated; without it, those that the one device has inside, or all that send from inside.
+        inside: PrefixList = prefixes_v4();
+        /// Destinations that see inner addresses.
+        exempt: PrefixList = prefixes_v4();
+        /// Whether each host of `inside` has a block of ports that follows from its address (RFC 7422).
+        deterministic: bool = boolean(), default(defaults().deterministic);
+        /// External ports one host may have at a time; any number without it.
+        quota: u32 = count(1..=1_000_000), example("1000");
+        /// Whether hosts inside reach each other by external endpoints.
+        hairpinning: bool = boolean(), default(defaults().hairpinning);
+        /// How long a port rests before another endpoint gets it (RFC 6888, REQ-8).
+        rest: Duration = duration(SHORT), default(defaults().rest);
+        /// Whether SYNs from outside that no flow expects are answered.
+        answer_unsolicited: bool = boolean(), default(true);
+        /// How long an unsolicited SYN stays unanswered (RFC 5382, REQ-4).
+        silence: Duration = duration(SHORT), default(SILENCE);
+        /// ICMP errors and resets that each shard sends at most.
+        reject_rate: u32 = packet_rate(0..=1_000_000), default(defaults().answers_per_second);
+        /// Ethernet types besides IP that pass.
+        ethertypes: Vec<u16> = list(ethertype()), default(defaults().ethertypes);
+        /// The file that mappings are logged to, one JSON object a line; none without it.
+        log: PathBuf = path(), example("\"nat.jsonl\"");
     }
+}
+
+/// The keys of `[function.nat]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new().settings();
+    let log = keys.pop();
+    keys.push(Setting::table(
+        "timeouts",
+        "How long flows live without a packet.",
+        timeouts::keys(),
+    ));
+    keys.push(Setting::tables(
+        "forward",
+        "External endpoints with a fixed inner one.",
+        forward::keys(),
+    ));
+    keys.into_iter().chain(log).chain(sharing::keys()).collect()
 }
 
 /// The IPv4 addresses inside of a device that carries both directions.
@@ -110,8 +168,8 @@ fn default_inside(devices: &[Device]) -> PrefixList {
     prefixes.flatten().filter(|prefix| prefix.address().is_ipv4()).copied().collect()
 }
 
-/// A conversion to prefixes of IPv4.
-fn prefixes_v4(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixList> {
+/// Prefixes of IPv4.
+fn prefixes_v4() -> Kind<PrefixList> {
     let v4 = |value: &Value<'_>, findings: &mut Findings| -> Option<Prefix> {
         let prefix = prefix(value, findings)?;
         if !prefix.address().is_ipv4() {
@@ -121,7 +179,10 @@ fn prefixes_v4(value: &Value<'_>, findings: &mut Findings) -> Option<PrefixList>
         }
         Some(prefix)
     };
-    Some(list(v4)(value, findings)?.into_iter().collect())
+    let read = move |value: &Value<'_>, findings: &mut Findings| {
+        Some(read_list(v4)(value, findings)?.into_iter().collect())
+    };
+    Kind::unshown(Form::List, read).noun("prefix of IPv4").such_as("[\"10.0.0.0/8\"]")
 }
 
 /// Notes settings that contradict each other.

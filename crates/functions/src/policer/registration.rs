@@ -11,13 +11,14 @@ use rheostat_nf::{NetworkFunction, link, shared_link};
 use rheostat_settings::quantity::Count;
 use rheostat_steer::Whose;
 
-use super::settings::{EXAMPLE, describe, read};
+use super::settings::{EXAMPLE, describe, keys, read};
 use super::{Policer, PolicerConfig, PolicerInShards, SharedPolicer};
 
 /// The policer.
 pub const POLICER: Registration = Registration {
     name: "policer",
     summary: "limits the rate of each subscriber",
+    keys,
     read: Some(|table, _, findings| Some(Arc::new(read(table, findings)?))),
     default: |_| {
         let message = "the policer has no rate";

@@ -6,16 +6,15 @@ mod marking;
 mod meter;
 
 use crate::policer::{Count, PolicerConfig, Subject};
-use rheostat_steer::Whose;
+use rheostat_steer::{Side, Whose};
 
 pub(super) use describe::describe;
 pub use marking::code_point;
-use meter::Kind;
-use rheostat_settings::device::side;
+use meter::Kind as Meter;
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{choice, count, integer, side};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{count, integer};
 
 /// The least that a policer's configuration needs.
 pub(super) const EXAMPLE: &str =
@@ -39,20 +38,20 @@ const SUBSCRIBERS: usize = 65_536;
 
 /// Reads the settings of the policer; `None` when without what could not be read there is none.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<PolicerConfig> {
-    let whose = table.require("per", "per = \"inside\"", findings, choice(&SUBJECTS));
-    let v4 = table.read("ipv4_prefix", findings, integer(0..=32)).unwrap_or(32) as u8;
-    let v6 = table.read("ipv6_prefix", findings, integer(0..=128));
-    let v6 = v6.map_or(IPV6_PREFIX, |length| length as u8);
+    let keys = Keys::new();
+    let whose = keys.per.read(table, findings);
+    let v4 = keys.ipv4_prefix.read_or_default(table, findings);
+    let v6 = keys.ipv6_prefix.read_or_default(table, findings);
     let subject = |whose| Subject { whose, v4, v6 };
-    let from = table.read("from", findings, side);
-    let counted = table.read("count", findings, choice(&COUNTS)).unwrap_or_default();
-    let kind = table.read("meter", findings, choice(&Kind::NAMES)).unwrap_or_default();
+    let from = keys.from.read(table, findings);
+    let counted = keys.count.read_or_default(table, findings);
+    let kind = keys.meter.read_or_default(table, findings);
     let classes = classes::read(table, kind, [v4, v6], findings);
     let colours = marking::read_colours(table, kind, findings);
     let actions = marking::read_actions(table, kind, findings);
-    let table_full = table.read("table_full", findings, choice(&FATES));
-    let non_ip = table.read("non_ip", findings, choice(&FATES));
-    let subscribers = table.read("subscribers", findings, count(1..=1 << 26));
+    let pass_when_full = keys.table_full.read_or_default(table, findings);
+    let pass_non_ip = keys.non_ip.read_or_default(table, findings);
+    let subscribers = keys.subscribers.read_or_default(table, findings);
     Some(PolicerConfig {
         subject: subject(whose?),
         from,
@@ -60,8 +59,41 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Pol
         classes: classes?,
         colours,
         actions,
-        pass_when_full: table_full.unwrap_or(false),
-        pass_non_ip: non_ip.unwrap_or(true),
-        subscribers: subscribers.map_or(SUBSCRIBERS, |count| count as usize),
+        pass_when_full,
+        pass_non_ip,
+        subscribers,
     })
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The address that names a subscriber: of the source, of the destination, or of the end inside or outside.
+        per: Whose = choice(SUBJECTS), required("per = \"inside\"");
+        /// Leading bits of an IPv4 address that make one subscriber.
+        ipv4_prefix: u8 = integer(0..=32), default(32);
+        /// Leading bits of an IPv6 address that make one subscriber.
+        ipv6_prefix: u8 = integer(0..=128), default(IPV6_PREFIX);
+        /// The side whose packets are metered; both without it.
+        from: Side = side(), example("\"outside\"");
+        /// Whether bytes of the IP packet count, or those of the frame.
+        count: Count = choice(COUNTS), default(Count::default());
+        /// Which meter all classes have: plain (one rate, two colours), srtcm (RFC 2697) or trtcm (RFC 2698).
+        meter: Meter = choice(Meter::NAMES), default(Meter::default());
+        /// What becomes of packets of subscribers without a bucket when there is no room for another.
+        table_full: bool = choice(FATES), default(false);
+        /// What becomes of packets that are not IP.
+        non_ip: bool = choice(FATES), default(true);
+        /// Subscribers that have a bucket at a time, where buckets are in objects that all lanes share.
+        subscribers: usize = count(1..=1 << 26), default(SUBSCRIBERS);
+    }
+}
+
+/// The keys of `[function.policer]`.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new().settings();
+    let last = keys.split_off(6);
+    keys.extend(meter::keys());
+    keys.push(Setting::tables("class", "Other rates for some prefixes.", classes::keys()));
+    keys.extend(marking::keys());
+    keys.into_iter().chain(last).collect()
 }

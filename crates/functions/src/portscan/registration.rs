@@ -8,13 +8,14 @@ use rheostat_nf::registry::{
 };
 use rheostat_nf::shared_link;
 
-use super::settings::{describe, read};
+use super::settings::{describe, keys, read};
 use super::{Portscan, PortscanConfig};
 
 /// The detector of port scans.
 pub const PORTSCAN: Registration = Registration {
     name: "portscan",
     summary: "detects hosts that scan ports",
+    keys,
     read: Some(|table, _, findings| Some(Arc::new(read(table, findings)))),
     default: |_| Ok(Arc::new(PortscanConfig::default())),
 };

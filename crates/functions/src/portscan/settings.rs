@@ -1,57 +1,94 @@
 //! `[function.portscan]`: whose connections are watched, and when a host is taken for a scanner.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::portscan::{Action, Likelihoods, PortscanConfig, Walk, WalkError, Width};
 use rheostat_steer::Side;
 
-use rheostat_settings::device::side;
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{Kind, choice, count, decimal, duration, integer, side};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::YEAR;
 use rheostat_settings::quantity::{Count, Span};
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{count, duration, integer, number};
 
 const ACTIONS: [(&str, Action); 2] = [("count", Action::Count), ("drop", Action::Drop)];
 
 /// Reads the settings of the detector.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> PortscanConfig {
     let default = PortscanConfig::default();
-    let from = table.read("from", findings, side);
-    let v4 = table.read("ipv4_prefix", findings, integer(0..=32));
-    let v6 = table.read("ipv6_prefix", findings, integer(0..=128));
+    let keys = Keys::new(default.clone(), Likelihoods::default());
+    let from = keys.from.read(table, findings);
     let width = Width {
-        v4: v4.map_or(default.width.v4, |length| length as u8),
-        v6: v6.map_or(default.width.v6, |length| length as u8),
+        v4: keys.ipv4_prefix.read_or_default(table, findings),
+        v6: keys.ipv6_prefix.read_or_default(table, findings),
     };
-    let walk = read_walk(table, findings).unwrap_or(default.walk);
-    let room = || count(16..=100_000_000);
-    let time = |least| duration(Duration::from_millis(least)..=YEAR);
+    let walk = read_walk(&keys, table, findings).unwrap_or(default.walk);
     PortscanConfig {
         from,
         width,
         walk,
-        timeout: table.read("answer", findings, time(10)).unwrap_or(default.timeout),
-        hosts: table.read("hosts", findings, room()).map_or(default.hosts, |n| n as usize),
-        pairs: table.read("pairs", findings, room()).map_or(default.pairs, |n| n as usize),
-        retention: table.read("retention", findings, time(1_000)).unwrap_or(default.retention),
-        refresh: table.read("refresh", findings, time(0)).unwrap_or(default.refresh),
-        action: table.read("action", findings, choice(&ACTIONS)).unwrap_or_default(),
+        timeout: keys.answer.read_or_default(table, findings),
+        hosts: keys.hosts.read_or_default(table, findings),
+        pairs: keys.pairs.read_or_default(table, findings),
+        retention: keys.retention.read_or_default(table, findings),
+        refresh: keys.refresh.read_or_default(table, findings),
+        action: keys.action.read_or_default(table, findings),
     }
 }
 
-fn read_walk(table: &mut Table<'_>, findings: &mut Findings) -> Option<Walk> {
-    let default = Likelihoods::default();
-    let mut likelihood =
-        |key, default| table.read(key, findings, number(0.0..=1.0)).unwrap_or(default);
+const ROOM: RangeInclusive<u64> = 16..=100_000_000;
+
+/// From so many milliseconds to a year.
+fn time(least: u64) -> Kind<Duration> {
+    duration(Duration::from_millis(least)..=YEAR)
+}
+
+rheostat_settings::keys! {
+    struct Keys(default: PortscanConfig, likelihoods: Likelihoods) {
+        /// The side whose connections are watched; both without it.
+        from: Side = side(), example("\"outside\"");
+        /// Leading bits of an IPv4 address that make one host.
+        ipv4_prefix: u8 = integer(0..=32), default(default.width.v4);
+        /// Leading bits of an IPv6 address that make one host.
+        ipv6_prefix: u8 = integer(0..=128), default(default.width.v6);
+        /// The probability that a connection of a benign host succeeds.
+        benign: f64 = decimal(0.0..=1.0), default(likelihoods.benign);
+        /// The probability that a connection of a scanner succeeds.
+        scanner: f64 = decimal(0.0..=1.0), default(likelihoods.scanner);
+        /// The share of benign hosts that may be taken for scanners.
+        false_positives: f64 = decimal(0.0..=1.0), default(likelihoods.false_positives);
+        /// The share of scanners that must be detected.
+        detection: f64 = decimal(0.0..=1.0), default(likelihoods.detection);
+        /// A connection without an answer after so long has failed.
+        answer: Duration = time(10), default(default.timeout);
+        /// Hosts that are remembered at most.
+        hosts: usize = count(ROOM), default(default.hosts);
+        /// Pairs of hosts that are remembered at most: further connections between them do not count.
+        pairs: usize = count(ROOM), default(default.pairs);
+        /// How long hosts and pairs are remembered.
+        retention: Duration = time(1_000), default(default.retention);
+        /// How old the time of the last connection may be that is remembered of a pair.
+        refresh: Duration = time(0), default(default.refresh);
+        /// What becomes of new connections of scanners.
+        action: Action = choice(ACTIONS), default(Action::default());
+    }
+}
+
+/// The keys of `[function.portscan]`.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(PortscanConfig::default(), Likelihoods::default()).settings()
+}
+
+fn read_walk(keys: &Keys, table: &mut Table<'_>, findings: &mut Findings) -> Option<Walk> {
     let likelihoods = Likelihoods {
-        benign: likelihood("benign", default.benign),
-        scanner: likelihood("scanner", default.scanner),
-        false_positives: likelihood("false_positives", default.false_positives),
-        detection: likelihood("detection", default.detection),
+        benign: keys.benign.read_or_default(table, findings),
+        scanner: keys.scanner.read_or_default(table, findings),
+        false_positives: keys.false_positives.read_or_default(table, findings),
+        detection: keys.detection.read_or_default(table, findings),
     };
     match Walk::new(&likelihoods) {
         Ok(walk) => Some(walk),

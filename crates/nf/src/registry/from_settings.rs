@@ -69,6 +69,7 @@ impl Registration {
         Registration {
             name,
             summary: F::SUMMARY,
+            keys: F::Settings::keys,
             read: Some(|table, _, findings| read::<F, P>(table, findings)),
             default: default::<F, P>,
         }

@@ -7,7 +7,7 @@ use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
 pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
     name: "busy",
     summary: "poll on",
-    keys: &[],
+    keys: Vec::new,
     read: &|_, _| Busy::polling(),
 };
 

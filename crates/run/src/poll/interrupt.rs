@@ -1,13 +1,14 @@
 //! Polling by interrupt: an idle worker blocks until one of its devices has packets.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rheostat_base::Time;
 
+use rheostat_settings::declared::kind::duration;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::duration;
 
 use super::metronome::Mode;
 use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
@@ -15,7 +16,7 @@ use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
 pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
     name: "interrupt",
     summary: "block until a packet comes",
-    keys: &["spin"],
+    keys: || Keys::new().settings(),
     read: &read,
 };
 
@@ -78,8 +79,16 @@ impl Interrupt {
 }
 
 fn read(table: &mut Table<'_>, findings: &mut Findings) -> Polling {
-    let span = Duration::ZERO..=Duration::from_millis(100);
-    Interrupt::polling(table.read("spin", findings, duration(span)).unwrap_or(SPIN))
+    Interrupt::polling(Keys::new().spin.read_or_default(table, findings))
+}
+
+const SPINS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_millis(100);
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// How long a worker without packets polls before it blocks.
+        spin: Duration = duration(SPINS), default(SPIN);
+    }
 }
 
 impl PollPolicy for Interrupt {

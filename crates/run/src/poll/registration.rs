@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rheostat_settings::declared::Setting;
 use rheostat_settings::document;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
@@ -17,7 +18,7 @@ pub struct PollingRegistration {
     /// What a worker without packets does, in a few words for `--help`; empty if its author gives none.
     pub summary: &'static str,
     /// Its keys of `[polling]`, which are refused with other policies.
-    pub keys: &'static [&'static str],
+    pub keys: fn() -> Vec<Setting>,
     /// Reads them. A key that is absent or wrong has its default.
     pub read: ReadPolling,
 }
@@ -36,7 +37,7 @@ impl PollingRegistration {
     {
         let polling = Polling::new(name, make);
         let read = move |_: &mut Table<'_>, _: &mut Findings| polling.clone();
-        PollingRegistration { name, summary: "", keys: &[], read: Box::leak(Box::new(read)) }
+        PollingRegistration { name, summary: "", keys: Vec::new, read: Box::leak(Box::new(read)) }
     }
 
     /// The policy with the settings that it has by default.
@@ -55,15 +56,19 @@ impl PollingRegistration {
     ) -> Polling {
         let names: Vec<_> = registered.iter().map(|policy| (policy.name, *policy)).collect();
         let named = table.read("policy", findings, choice(&names));
+        let keys = |policy: &PollingRegistration| -> Vec<&'static str> {
+            (policy.keys)().iter().map(|setting| setting.key).collect()
+        };
         let Some(policy) = named.or(registered.first().copied().filter(|_| !table.has("policy")))
         else {
             // Whose keys they are is not known.
-            registered.iter().for_each(|policy| table.ignore(policy.keys));
+            registered.iter().for_each(|policy| table.ignore(&keys(policy)));
             return Polling::default();
         };
         for other in registered.iter().filter(|other| other.name != policy.name) {
-            let foreign = other.keys.iter().filter(|key| !policy.keys.contains(key));
-            let foreign: Vec<_> = foreign.copied().collect();
+            let own = keys(&policy);
+            let foreign = keys(other).into_iter().filter(|key| !own.contains(key));
+            let foreign: Vec<_> = foreign.collect();
             table.refuse(&foreign, &format!("policy = \"{}\"", other.name), findings);
         }
         (policy.read)(table, findings)
@@ -78,6 +83,7 @@ impl fmt::Debug for PollingRegistration {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use rheostat_settings::declared::{Declaration, kind};
     use rheostat_settings::reader::convert::text;
 
     use super::super::{ALL, Busy};
@@ -110,7 +116,7 @@ mod tests {
         let own = PollingRegistration {
             name: "own",
             summary: "",
-            keys: &["spin"],
+            keys: || vec![Declaration::new("spin", "", kind::text()).setting(None)],
             read: &|table, findings| {
                 let spin = table.read("spin", findings, text).unwrap_or_default();
                 Polling::new("own", Busy::new).described(format!("own with {spin}"))

@@ -1,20 +1,21 @@
 //! Sleeps that grow while there is little to do: the rule that packet processors ship today, to compare with.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rheostat_base::Time;
 
+use rheostat_settings::declared::kind::duration;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::number::duration;
 
 use super::{Next, PollOutcome, PollPolicy, Polling, PollingRegistration};
 
 pub(super) const REGISTRATION: PollingRegistration = PollingRegistration {
     name: "step-sleep",
     summary: "sleep longer and longer, to compare with",
-    keys: &["max_sleep"],
+    keys: || Keys::new().settings(),
     read: &read,
 };
 
@@ -57,8 +58,16 @@ impl StepSleep {
 }
 
 fn read(table: &mut Table<'_>, findings: &mut Findings) -> Polling {
-    let span = Duration::from_micros(1)..=Duration::from_millis(10);
-    StepSleep::polling(table.read("max_sleep", findings, duration(span)).unwrap_or(MAX_SLEEP))
+    StepSleep::polling(Keys::new().max_sleep.read_or_default(table, findings))
+}
+
+const SLEEPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(10);
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The longest sleep.
+        max_sleep: Duration = duration(SLEEPS), default(MAX_SLEEP);
+    }
 }
 
 impl PollPolicy for StepSleep {

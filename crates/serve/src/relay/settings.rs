@@ -84,7 +84,7 @@ fn is_endpoint(text: &str) -> bool {
 /// Ports as FIRST-LAST.
 fn port_range() -> Kind<RangeInclusive<u16>> {
     let write = |ports: &RangeInclusive<u16>| format!("{}-{}", ports.start(), ports.end());
-    Kind::new(Form::Text, read_range, write)
+    Kind::new(Form::Text, read_range, write).noun("range of ports").such_as("\"20000-29999\"")
 }
 
 fn read_range(value: &Value<'_>, findings: &mut Findings) -> Option<RangeInclusive<u16>> {

@@ -24,7 +24,7 @@ rheostat_settings::settings! {
         service_time: ServiceTimes = parsed("\"10us\", \"bimodal-1\", \"exponential:10us\" or \"0.9:1us,0.1:50us\""),
             value("TIMES"), flag("service"), default(ServiceTimes::constant(1_000));
         /// The private buffer of each worker that work reads: a share of the last-level cache, or a size.
-        buffer: BufferSize = parsed("\"80%\" or \"32MiB\""), value("SHARE|SIZE"), default(BufferSize::Share(0.8));
+        buffer: BufferSize = parsed("\"80%\" or \"32MiB\""), value("SHARE|SIZE"), example("\"80%\""), default(BufferSize::Share(0.8));
     }
 }
 

@@ -1,86 +1,9 @@
 //! One setting.
 
-use std::fmt;
-
 use super::kind::Kind;
+use super::setting::{Form, Setting};
 use crate::findings::Findings;
 use crate::reader::Table;
-
-/// How a setting is written on a command line and in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A flag without a value, which is `true`.
-    Switch,
-    /// A number, or text with a unit.
-    Number,
-    /// Text.
-    Text,
-    /// Numbers, each by a flag of its own.
-    Numbers,
-}
-
-/// A setting as help and command lines show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its key in the table.
-    pub key: &'static str,
-    /// What it means, in full sentences.
-    pub help: &'static str,
-    /// How it is written.
-    pub form: Form,
-    /// What stands for its value in help, such as `SIZE`.
-    pub value: &'static str,
-    /// What values it takes, where that is not all of its form.
-    pub bounds: Option<String>,
-    /// What holds without it, where something does.
-    pub default: Option<String>,
-    /// Whether it must be given.
-    pub is_required: bool,
-    /// The setting that it has a meaning with only, such as `writable = true`.
-    pub condition: Option<&'static str>,
-    /// The setting that a command line does not take beside it.
-    pub excludes: Option<&'static str>,
-    flag: Option<&'static str>,
-}
-
-impl Setting {
-    /// The name of its flag, without dashes.
-    pub fn flag(&self) -> String {
-        self.flag.map_or_else(|| self.key.replace('_', "-"), str::to_owned)
-    }
-
-    /// The line of a TOML table that gives the setting these values, as a command line has them.
-    pub fn line(&self, values: &[String]) -> String {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let number = |text: &String| match is_number(text) {
-            true => text.clone(),
-            false => quote(text),
-        };
-        let value = match (self.form, values) {
-            (Form::Switch, _) => "true".to_owned(),
-            (Form::Number, [text]) => number(text),
-            (Form::Text, [text]) => quote(text),
-            (_, texts) => {
-                format!("[{}]", texts.iter().map(number).collect::<Vec<_>>().join(", "))
-            }
-        };
-        format!("{} = {value}\n", self.key)
-    }
-}
-
-/// Its help, its bounds and its default, as `--help` shows them.
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.help)?;
-        if let Some(bounds) = &self.bounds {
-            write!(f, " [{bounds}]")?;
-        }
-        if let Some(default) = &self.default {
-            write!(f, " [default: {default}]")?;
-        }
-        Ok(())
-    }
-}
 
 /// A setting of type `T`: a [`Setting`] with its conversion.
 pub struct Declaration<T> {
@@ -90,6 +13,9 @@ pub struct Declaration<T> {
     value: &'static str,
     default: Option<T>,
     example: Option<&'static str>,
+    /// The line to add where it is missing, if it must be given.
+    required: Option<&'static str>,
+    condition: Option<&'static str>,
     excludes: Option<&'static str>,
     flag: Option<&'static str>,
 }
@@ -106,6 +32,8 @@ impl<T: Clone + PartialEq> Declaration<T> {
             value: "VALUE",
             default,
             example: None,
+            required: None,
+            condition: None,
             excludes: None,
             flag: None,
         }
@@ -125,10 +53,25 @@ impl<T: Clone + PartialEq> Declaration<T> {
         self
     }
 
-    /// It must be given, as `example`.
+    /// A value as a file has it, where that of its kind is no good example.
     #[must_use]
-    pub fn required(mut self, example: &'static str) -> Declaration<T> {
-        self.example = Some(example);
+    pub fn example(mut self, value: &'static str) -> Declaration<T> {
+        self.example = Some(value);
+        self
+    }
+
+    /// It must be given, as this line.
+    #[must_use]
+    pub fn required(mut self, line: &'static str) -> Declaration<T> {
+        self.required = Some(line);
+        self
+    }
+
+    /// It has a meaning with another setting only, such as `writable = true`. Its reader refuses it otherwise, by
+    /// [`Declaration::refuse`].
+    #[must_use]
+    pub fn with(mut self, condition: &'static str) -> Declaration<T> {
+        self.condition = Some(condition);
         self
     }
 
@@ -150,38 +93,87 @@ impl<T: Clone + PartialEq> Declaration<T> {
     pub fn setting(&self, condition: Option<&'static str>) -> Setting {
         let shown = |default: &T| Some((self.kind.write)(default)).filter(|text| !text.is_empty());
         let is_switch = self.kind.form == Form::Switch;
+        let default = self.default.as_ref().and_then(shown);
         Setting {
             key: self.key,
             help: self.help,
             form: self.kind.form,
+            kind: self.kind.noun.to_owned(),
+            units: self.kind.units,
             value: self.value,
             bounds: self.kind.bounds.clone(),
-            default: self.default.as_ref().filter(|_| !is_switch).and_then(shown),
-            is_required: self.example.is_some(),
-            condition,
+            example: self.shown_example(default.as_deref()),
+            is_on: is_switch && default.as_deref() == Some("true"),
+            default: default.filter(|_| !is_switch),
+            is_required: self.required.is_some(),
+            condition: condition.or(self.condition),
+            scope: None,
             excludes: self.excludes,
+            keys: Vec::new(),
             flag: self.flag,
         }
     }
 
-    /// Reads it from a table; refuses it if a condition is unmet. Without a value, or with a wrong one, which is noted, it has its
-    /// default.
-    pub fn read(
-        mut self,
+    fn shown_example(&self, default: Option<&str>) -> String {
+        let of_line = self.required.and_then(|line| line.split_once(" = "));
+        let given = self.example.or(of_line.map(|(_, value)| value));
+        match (given, &self.kind.example, default) {
+            (Some(given), ..) => given.to_owned(),
+            (None, Some(of_kind), None) => of_kind.clone(),
+            (None, _, Some(default)) if self.kind.form == Form::Switch => {
+                (default != "true").to_string()
+            }
+            (None, _, Some(default)) => self.kind.form.value(default),
+            (None, None, None) => String::new(),
+        }
+    }
+
+    /// Reads it from a table. Without a value, or with a wrong one, which is noted, it has its default.
+    pub fn read(&self, table: &mut Table<'_>, findings: &mut Findings) -> Option<T> {
+        let read = match self.required {
+            Some(line) => table.require(self.key, line, findings, &self.kind.read),
+            None => table.read(self.key, findings, &self.kind.read),
+        };
+        read.or_else(|| self.default.clone())
+    }
+
+    /// As [`Declaration::read`], where it need not be given.
+    pub fn read_given(&self, table: &mut Table<'_>, findings: &mut Findings) -> Option<T> {
+        table.read(self.key, findings, &self.kind.read)
+    }
+
+    /// As [`Declaration::read`], for a setting that is declared with a default.
+    ///
+    /// # Panics
+    /// If it has no default.
+    pub fn read_or_default(&self, table: &mut Table<'_>, findings: &mut Findings) -> T {
+        self.read(table, findings).unwrap_or_else(|| panic!("`{}` has a default", self.key))
+    }
+
+    /// As [`Declaration::read`], unless a condition is unmet: then it refuses a value and has its default.
+    pub fn read_if(
+        &self,
         unmet: Option<&str>,
         table: &mut Table<'_>,
         findings: &mut Findings,
     ) -> Option<T> {
-        let default = self.default.take();
-        let read = match (unmet, self.example) {
-            (Some(condition), _) => {
+        match unmet {
+            Some(condition) => {
                 table.refuse(&[self.key], condition, findings);
-                None
+                self.default.clone()
             }
-            (None, Some(example)) => table.require(self.key, example, findings, self.kind.read),
-            (None, None) => table.read(self.key, findings, self.kind.read),
-        };
-        read.or(default)
+            None => self.read(table, findings),
+        }
+    }
+
+    /// Refuses a value, as the condition that the setting has a meaning with does not hold.
+    pub fn refuse(&self, table: &mut Table<'_>, findings: &mut Findings) {
+        table.refuse(&[self.key], self.condition.unwrap_or_default(), findings);
+    }
+
+    /// Its value where it is left out.
+    pub fn absent(&self) -> Option<T> {
+        self.default.clone()
     }
 
     /// `key value` if `value` is not the default.
@@ -189,20 +181,4 @@ impl<T: Clone + PartialEq> Declaration<T> {
         let differs = self.default.as_ref().is_some_and(|default| default != value);
         differs.then(|| format!("{} {}", self.key, (self.kind.write)(value)))
     }
-}
-
-/// A string as TOML has it.
-pub fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            character if character.is_control() => {
-                quoted.push_str(&format!("\\u{:04x}", character as u32));
-            }
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -9,9 +9,10 @@ use rheostat_io::backend::bpf::{AttachMode, FenceMode};
 use rheostat_io::{DeviceFacts, Refusal};
 
 use super::filter;
+use rheostat_settings::declared::kind::{Kind, boolean, choice, count};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::count;
-use rheostat_settings::reader::convert::{boolean, choice, text};
+use rheostat_settings::reader::convert::text;
 use rheostat_settings::reader::{Table, Value};
 
 /// Bytes of a slot of a packet socket's ring.
@@ -89,23 +90,10 @@ impl LiveKind {
 }
 
 impl LiveConfig {
-    /// The keys that only live devices have.
-    pub(super) const KEYS: [&str; 10] = [
-        "interface",
-        "ring",
-        "fence",
-        "take",
-        "leave",
-        "on_loss",
-        "attach",
-        "copy",
-        "busy_poll",
-        "exclusive",
-    ];
     /// Entries of rings.
     pub(crate) const RINGS: RangeInclusive<u64> = 64..=32_768;
-    /// Those of AF_XDP alone.
-    const XDP_KEYS: [&str; 3] = ["attach", "copy", "busy_poll"];
+    /// Entries of a ring by default.
+    const RING: u32 = 2_048;
 
     /// A device of this kind at an interface, with nothing else said.
     pub(crate) fn new(kind: LiveKind, interface: Option<String>) -> LiveConfig {
@@ -120,7 +108,7 @@ impl LiveConfig {
         LiveConfig {
             interface,
             access,
-            ring: 2_048,
+            ring: LiveConfig::RING,
             fence: FenceMode::default(),
             filter: Filter::default(),
             on_loss: OnLoss::default(),
@@ -192,40 +180,68 @@ impl LiveConfig {
         table: &mut Table<'_>,
         findings: &mut Findings,
     ) -> LiveConfig {
-        let mut live = LiveConfig::new(kind, table.read("interface", findings, interface));
-        if let Some(ring) = table.read("ring", findings, count(LiveConfig::RINGS)) {
-            live.ring = (ring as u32).next_power_of_two();
-        }
-        let fences = [("strict", FenceMode::Strict), ("fast", FenceMode::Fast)];
-        live.fence = table.read("fence", findings, choice(&fences)).unwrap_or_default();
+        let keys = Keys::new();
+        let mut live = LiveConfig::new(kind, keys.interface.read(table, findings));
+        live.ring = keys.ring.read_or_default(table, findings).next_power_of_two();
+        live.fence = keys.fence.read_or_default(table, findings);
         live.filter = filter::read(table, findings);
-        let losses = [("exit", OnLoss::Exit), ("wait", OnLoss::Wait)];
-        live.on_loss = table.read("on_loss", findings, choice(&losses)).unwrap_or_default();
+        live.on_loss = keys.on_loss.read_or_default(table, findings);
         match &mut live.access {
             Access::AfXdp { attach, copy, busy_poll } => {
-                let places = [
-                    ("auto", AttachMode::Auto),
-                    ("native", AttachMode::Native),
-                    ("generic", AttachMode::Generic),
-                ];
-                *attach = table.read("attach", findings, choice(&places)).unwrap_or_default();
-                let copies =
-                    [("auto", CopyMode::Auto), ("zero", CopyMode::Zero), ("copy", CopyMode::Copy)];
-                *copy = table.read("copy", findings, choice(&copies)).unwrap_or_default();
-                let packets = table.read("busy_poll", findings, count(1..=1_024));
-                *busy_poll = packets.map(|packets| packets as u16);
-                table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
+                *attach = keys.attach.read_or_default(table, findings);
+                *copy = keys.copy.read_or_default(table, findings);
+                *busy_poll = keys.busy_poll.read(table, findings);
             }
             Access::AfPacket { exclusive } => {
-                *exclusive = table.read("exclusive", findings, boolean).unwrap_or(true);
-                table.refuse(&LiveConfig::XDP_KEYS, "kind = \"af_xdp\"", findings);
+                *exclusive = keys.exclusive.read_or_default(table, findings);
             }
-            Access::Tap => {
-                table.refuse(&LiveConfig::XDP_KEYS, "kind = \"af_xdp\"", findings);
-                table.refuse(&["exclusive"], "kind = \"af_packet\"", findings);
-            }
+            Access::Tap => {}
+        }
+        if kind != LiveKind::AfXdp {
+            keys.attach.refuse(table, findings);
+            keys.copy.refuse(table, findings);
+            keys.busy_poll.refuse(table, findings);
+        }
+        if kind != LiveKind::AfPacket {
+            keys.exclusive.refuse(table, findings);
         }
         live
+    }
+
+    /// The keys of its table.
+    pub(super) fn keys() -> Vec<Setting> {
+        let mut keys = Keys::new().settings();
+        keys.splice(3..3, filter::settings());
+        keys
+    }
+}
+
+const FENCES: [(&str, FenceMode); 2] = [("strict", FenceMode::Strict), ("fast", FenceMode::Fast)];
+const LOSSES: [(&str, OnLoss); 2] = [("exit", OnLoss::Exit), ("wait", OnLoss::Wait)];
+const PLACES: [(&str, AttachMode); 3] =
+    [("auto", AttachMode::Auto), ("native", AttachMode::Native), ("generic", AttachMode::Generic)];
+const COPIES: [(&str, CopyMode); 3] =
+    [("auto", CopyMode::Auto), ("zero", CopyMode::Zero), ("copy", CopyMode::Copy)];
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The interface, as the kernel names it. A run needs one; a configuration may leave it to the command line.
+        interface: String = Kind::new(Form::Text, interface, String::clone).noun("interface"), example("\"eth0\"");
+        /// Entries of each ring between the kernel and a lane; rounded up to a power of two.
+        ring: u32 = count(LiveConfig::RINGS), default(LiveConfig::RING);
+        /// What the rewriting of the indirection table waits for: strict (until no CPU works on packets by the old table) or fast.
+        fence: FenceMode = choice(FENCES), default(FenceMode::default());
+        /// What becomes of the run when the interface is gone: exit (it ends with status 3) or wait (it goes on, and opens the interface
+        /// anew when it is back).
+        on_loss: OnLoss = choice(LOSSES), default(OnLoss::default());
+        /// Where the program that places packets is attached: native (in the driver), generic (in front of the kernel's stack), or auto.
+        attach: AttachMode = choice(PLACES), default(AttachMode::default()), with("kind = \"af_xdp\"");
+        /// Whether packets are copied between driver and rings.
+        copy: CopyMode = choice(COPIES), default(CopyMode::default()), with("kind = \"af_xdp\"");
+        /// Packets that a lane without any has the kernel take from the driver, in place of interrupts.
+        busy_poll: u16 = count(1..=1_024), with("kind = \"af_xdp\""), example("64");
+        /// Whether the kernel's own stack is kept from the packets that are taken.
+        exclusive: bool = boolean(), default(true), with("kind = \"af_packet\"");
     }
 }
 

@@ -4,23 +4,26 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rheostat_io::DeviceFacts;
+use rheostat_settings::declared::Form;
+use rheostat_settings::declared::kind::{Kind, optional, path};
 use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Value;
+use rheostat_settings::reader::convert::choice;
 use rheostat_settings::reader::convert::number::number;
-use rheostat_settings::reader::convert::{choice, path};
-use rheostat_settings::reader::{Table, Value};
 
 use super::SimConfig;
 
-/// A device made of two capture files.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PcapConfig {
-    /// The capture (pcap or pcapng) whose packets arrive. A run needs one; a configuration may leave
-    /// it to the command line.
-    pub input: Option<PathBuf>,
-    /// The capture to write with the packets that leave; without it they are counted only.
-    pub output: Option<PathBuf>,
-    /// How fast the packets arrive.
-    pub pace: Pace,
+rheostat_settings::settings! {
+    /// A device made of two capture files.
+    pub struct PcapConfig: Default {
+        /// The capture (pcap or pcapng) whose packets arrive. A run needs one; a configuration may leave it to the command line.
+        input: Option<PathBuf> = optional(path()), example("\"in.pcap\"");
+        /// The capture to write with the packets that leave; without it they are counted only.
+        output: Option<PathBuf> = optional(path()), example("\"out.pcap\"");
+        /// How fast the packets arrive: max (as fast as they are taken), recorded, or a multiple of the recorded speed.
+        pace: Pace = Kind::unshown(Form::Number, pace).noun("word or number").within("max, recorded, or 0.001 to 1000000"),
+            default(Pace::Max), example("\"recorded\"");
+    }
 }
 
 /// How fast a capture is played.
@@ -44,23 +47,12 @@ impl fmt::Display for Pace {
 }
 
 impl PcapConfig {
-    /// The keys that only this kind has.
-    pub(super) const KEYS: [&str; 3] = ["input", "output", "pace"];
-
     pub(super) fn facts(&self) -> DeviceFacts {
         DeviceFacts {
             reads_capture: true,
             comes_as_taken: self.pace == Pace::Max,
             ring_bytes: 1_024 * SimConfig::DESCRIPTOR,
             ..DeviceFacts::PLAYED
-        }
-    }
-
-    pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> PcapConfig {
-        PcapConfig {
-            input: table.read("input", findings, path),
-            output: table.read("output", findings, path),
-            pace: table.read("pace", findings, pace).unwrap_or_default(),
         }
     }
 }

@@ -8,10 +8,10 @@ use rheostat_io::{DeviceFacts, Refusal};
 use rheostat_traffic::MixConfig;
 
 use super::traffic::TrafficConfig;
+use rheostat_settings::declared::kind::{bit_rate, choice, count, duration, packet_rate};
+use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{bit_rate, count, duration, packet_rate};
 
 /// A simulated NIC under open-loop load.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +64,6 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// The keys that only this kind has.
-    pub(super) const KEYS: [&str; 5] = ["rate", "link", "driver", "queue", "traffic"];
-
     /// Bytes of a descriptor of the simulated NIC.
     pub(super) const DESCRIPTOR: u64 = 64;
 
@@ -106,26 +103,40 @@ impl SimConfig {
         }
     }
 
+    /// The keys of its table.
+    pub(super) fn keys() -> Vec<Setting> {
+        let traffic =
+            Setting::table("traffic", "The packets that arrive.", TrafficConfig::declarations());
+        Keys::new().settings().into_iter().chain([traffic]).collect()
+    }
+
     pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> SimConfig {
-        let default = SimConfig::default();
-        let rate = if table.has("replies") {
-            table.read("rate", findings, packet_rate(Self::RATES))
-        } else {
-            table.require("rate", "rate = \"1Mpps\"", findings, packet_rate(Self::RATES))
+        let keys = Keys::new();
+        // Where replies arrive, nothing else has to.
+        let rate = match table.has("replies") {
+            true => keys.rate.read_given(table, findings),
+            false => keys.rate.read(table, findings),
         };
-        let replies = table.read("replies", findings, duration(Self::DELAYS));
-        let link = table.read("link", findings, bit_rate(1_000_000..=1_000_000_000_000));
-        let drivers = [("pumped", Driver::Pumped), ("threaded", Driver::Threaded)];
-        let driver = table.read("driver", findings, choice(&drivers));
-        let queue = table.read("queue", findings, count(32..=32_768));
-        let traffic = table.section("traffic", findings, TrafficConfig::read);
-        SimConfig {
-            rate,
-            replies,
-            link: link.unwrap_or(default.link),
-            driver: driver.unwrap_or(default.driver),
-            queue: queue.map_or(default.queue, |queue| queue as u32),
-            traffic: traffic.unwrap_or(default.traffic),
-        }
+        let replies = keys.replies.read(table, findings);
+        let link = keys.link.read_or_default(table, findings);
+        let driver = keys.driver.read_or_default(table, findings);
+        let queue = keys.queue.read_or_default(table, findings);
+        let traffic = table.section("traffic", findings, TrafficConfig::read).flatten();
+        SimConfig { rate, replies, link, driver, queue, traffic: traffic.unwrap_or_default() }
+    }
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// Packets per second that arrive, whatever becomes of them. It may be left out beside `replies`, where only replies arrive then.
+        rate: u64 = packet_rate(SimConfig::RATES), required("rate = \"1Mpps\"");
+        /// How long after a packet is sent its reply arrives, from a server that stands behind the device; no replies without it.
+        replies: Duration = duration(SimConfig::DELAYS), example("\"1ms\"");
+        /// Bits per second of the link, each frame with preamble, checksum and gap; at most so much arrives.
+        link: u64 = bit_rate(1_000_000..=1_000_000_000_000), default(SimConfig::default().link);
+        /// How packets get into the queues: pumped (by the receiving lane, when they are due) or threaded (by a thread of its own).
+        driver: Driver = choice([("pumped", Driver::Pumped), ("threaded", Driver::Threaded)]), default(SimConfig::default().driver);
+        /// Descriptors of each receive queue; rounded up to a power of two.
+        queue: u32 = count(32..=32_768), default(SimConfig::default().queue);
     }
 }

@@ -1,16 +1,18 @@
 //! `[[function.firewall.rule]]`: which new flows a rule matches, and what becomes of them.
 
-use crate::firewall::{PortList, PortRange, Protocol, Rule};
+use crate::firewall::{Action, PortList, PortRange, Protocol, Rule};
+use rheostat_base::DeviceId;
 use rheostat_packet::Family;
-use rheostat_steer::{Orientation, PrefixList, Side, has_ports};
+use rheostat_steer::{Orientation, Prefix, PrefixList, Side, has_ports};
 
 use super::ACTIONS;
+use rheostat_settings::declared::kind::{Kind, choice, device, filled, prefix, side, text};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::device::Device;
-use rheostat_settings::device::{named, side};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, filled, parsed, prefix, text};
+use rheostat_settings::reader::convert::number::integer as read_integer;
+use rheostat_settings::reader::convert::{choice as read_choice, parsed as read_parsed};
 use rheostat_settings::reader::{Table, Value};
 
 const ICMP: Protocol = Protocol(1);
@@ -26,17 +28,17 @@ pub(super) fn read(
     devices: &[Device],
     findings: &mut Findings,
 ) -> Option<Rule> {
-    let name = table
-        .read("name", findings, |value, findings| text(value, findings).map(ToOwned::to_owned));
-    let action = table.require("action", "action = \"allow\"", findings, choice(&ACTIONS));
-    let from = table.read("from", findings, side);
-    let device = table.read("device", findings, named(devices));
-    let source = table.read("source", findings, filled(prefix));
-    let destination = table.read("destination", findings, filled(prefix));
-    let protocols = table.read("protocol", findings, filled(protocol));
-    let source_ports = table.read("source_port", findings, filled(ports));
-    let destination_ports = table.read("destination_port", findings, filled(ports));
-    let icmp_types = table.read("icmp_type", findings, filled(icmp_type));
+    let keys = Keys::new(devices);
+    let name = keys.name.read(table, findings);
+    let action = keys.action.read(table, findings);
+    let from = keys.from.read(table, findings);
+    let device = keys.device.read(table, findings);
+    let source = keys.source.read(table, findings);
+    let destination = keys.destination.read(table, findings);
+    let protocols = keys.protocol.read(table, findings);
+    let source_ports = keys.source_port.read(table, findings);
+    let destination_ports = keys.destination_port.read(table, findings);
+    let icmp_types = keys.icmp_type.read(table, findings);
     let rule = Rule {
         name,
         action,
@@ -56,6 +58,36 @@ pub(super) fn read(
         findings.push(contradiction);
     }
     Some(rule)
+}
+
+rheostat_settings::keys! {
+    struct Keys(devices: &[Device]) {
+        /// Its name in messages.
+        name: String = text(), example("\"web\"");
+        /// What becomes of the flows that it matches.
+        action: Action = choice(ACTIONS), required("action = \"allow\"");
+        /// The side that flows come from.
+        from: Side = side(), example("\"outside\"");
+        /// The device that flows come from.
+        device: DeviceId = device(devices);
+        /// Where flows come from.
+        source: Vec<Prefix> = filled(prefix());
+        /// Where flows go.
+        destination: Vec<Prefix> = filled(prefix());
+        /// The protocol.
+        protocol: Vec<Protocol> = filled(protocol());
+        /// The ports that flows come from.
+        source_port: Vec<Vec<PortRange>> = filled(ports());
+        /// The ports that flows go to.
+        destination_port: Vec<Vec<PortRange>> = filled(ports());
+        /// Types of ICMP and ICMPv6.
+        icmp_type: Vec<Vec<u8>> = filled(icmp_type());
+    }
+}
+
+/// The keys of a rule.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(&[]).settings()
 }
 
 /// What in a rule keeps it from ever matching.
@@ -116,26 +148,39 @@ fn disjoint(source: &PrefixList, destination: &PrefixList) -> bool {
 }
 
 /// A protocol, by name or number.
-pub fn protocol(value: &Value<'_>, findings: &mut Findings) -> Option<Protocol> {
-    if value.is_integer() {
-        return integer(0..=255)(value, findings).map(|number| Protocol(number as u8));
-    }
-    parsed("a name such as \"tcp\", or a number")(value, findings)
+pub fn protocol() -> Kind<Protocol> {
+    let read = |value: &Value<'_>, findings: &mut Findings| {
+        if value.is_integer() {
+            return read_integer(0..=255)(value, findings).map(|number| Protocol(number as u8));
+        }
+        read_parsed("a name such as \"tcp\", or a number")(value, findings)
+    };
+    Kind::unshown(Form::Number, read).noun("protocol, by name or number").such_as("\"tcp\"")
 }
 
 /// Ports: one as a number, or ports and ranges of them as text.
-pub fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<PortRange>> {
-    if value.is_integer() {
-        let port = integer(0..=65_535)(value, findings)? as u16;
-        return Some(vec![PortRange { low: port, high: port }]);
-    }
-    parsed("ports and ranges of them, such as \"22,80-90\"")(value, findings)
-        .map(|PortList(ranges)| ranges)
+pub fn ports() -> Kind<Vec<PortRange>> {
+    let read = |value: &Value<'_>, findings: &mut Findings| {
+        if value.is_integer() {
+            let port = read_integer(0..=65_535)(value, findings)? as u16;
+            return Some(vec![PortRange { low: port, high: port }]);
+        }
+        read_parsed("ports and ranges of them, such as \"22,80-90\"")(value, findings)
+            .map(|PortList(ranges)| ranges)
+    };
+    Kind::unshown(Form::Number, read)
+        .noun("port, or ports and ranges of them")
+        .such_as("\"22,80-90\"")
 }
 
-fn icmp_type(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<u8>> {
-    if value.is_integer() {
-        return integer(0..=255)(value, findings).map(|number| vec![number as u8]);
-    }
-    choice(&ICMP_TYPES)(value, findings).map(Vec::from)
+fn icmp_type() -> Kind<Vec<u8>> {
+    let read = |value: &Value<'_>, findings: &mut Findings| {
+        if value.is_integer() {
+            return read_integer(0..=255)(value, findings).map(|number| vec![number as u8]);
+        }
+        read_choice(&ICMP_TYPES)(value, findings).map(Vec::from)
+    };
+    Kind::unshown(Form::Number, read)
+        .noun("ICMP type, by name or number")
+        .such_as("\"echo-request\"")
 }

@@ -1,22 +1,49 @@
 //! `[function.firewall.timeouts]`: how long flows live without a packet.
 
+use std::time::Duration;
+
 use crate::firewall::Timeouts;
 
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::lifetime;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP, lifetime};
+use rheostat_settings::lifetime::{ICMP, TCP_ESTABLISHED, TCP_TRANSITORY, UDP};
 use rheostat_settings::reader::Table;
 
 /// Reads the lifetimes. Lifetimes below those that RFCs require are accepted, with a warning.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {
-    let default = Timeouts::default();
-    let mut read = |key, default, least| lifetime(table, findings, key, default, least);
+    let keys = Keys::new(Timeouts::default());
     Timeouts {
-        tcp_established: read("tcp_established", default.tcp_established, TCP_ESTABLISHED),
-        tcp_transitory: read("tcp_transitory", default.tcp_transitory, TCP_TRANSITORY),
-        tcp_closed: read("tcp_closed", default.tcp_closed, None),
-        udp: read("udp", default.udp, UDP),
-        udp_unanswered: read("udp_unanswered", default.udp_unanswered, UDP),
-        icmp: read("icmp", default.icmp, ICMP),
-        other: read("other", default.other, None),
+        tcp_established: keys.tcp_established.read_or_default(table, findings),
+        tcp_transitory: keys.tcp_transitory.read_or_default(table, findings),
+        tcp_closed: keys.tcp_closed.read_or_default(table, findings),
+        udp: keys.udp.read_or_default(table, findings),
+        udp_unanswered: keys.udp_unanswered.read_or_default(table, findings),
+        icmp: keys.icmp.read_or_default(table, findings),
+        other: keys.other.read_or_default(table, findings),
+    }
+}
+
+/// The keys of the table.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(Timeouts::default()).settings()
+}
+
+rheostat_settings::keys! {
+    struct Keys(default: Timeouts) {
+        /// An established TCP connection (RFC 5382, REQ-5: 2 h 4 min or more).
+        tcp_established: Duration = lifetime(TCP_ESTABLISHED), default(default.tcp_established);
+        /// A TCP connection that opens or closes (RFC 5382, REQ-5: 4 min or more).
+        tcp_transitory: Duration = lifetime(TCP_TRANSITORY), default(default.tcp_transitory);
+        /// A TCP connection that was closed or reset.
+        tcp_closed: Duration = lifetime(None), default(default.tcp_closed);
+        /// UDP (RFC 4787, REQ-5: 2 min or more).
+        udp: Duration = lifetime(UDP), default(default.udp);
+        /// UDP without an answer.
+        udp_unanswered: Duration = lifetime(UDP), default(default.udp_unanswered);
+        /// Queries of ICMP (RFC 5508, REQ-2: 60 s or more).
+        icmp: Duration = lifetime(ICMP), default(default.icmp);
+        /// Every other protocol.
+        other: Duration = lifetime(None), default(default.other);
     }
 }

@@ -9,10 +9,12 @@ use rheostat_packet::wire::protocol::{TCP, UDP};
 
 use super::backend::{self, Terms};
 use super::check;
+use rheostat_settings::declared::kind::{Kind, choice, integer, name};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::integer;
-use rheostat_settings::reader::convert::{choice, name, parsed};
+use rheostat_settings::reader::convert::number::integer as read_integer;
+use rheostat_settings::reader::convert::parsed;
 use rheostat_settings::reader::{Table, Value};
 
 const MODES: [(&str, Mode); 3] =
@@ -22,12 +24,13 @@ const ON_DOWN: [(&str, OnDown); 2] = [("move", OnDown::Move), ("reset", OnDown::
 
 /// Reads a service; `None` when something that it cannot do without could not be read.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<ServiceConfig> {
-    let name = table.require("name", "name = \"web\"", findings, name);
-    let vip = table.require("vip", "vip = \"198.51.100.10\"", findings, vip);
-    let protocol = table.require("protocol", "protocol = \"tcp\"", findings, choice(&PROTOCOLS));
-    let ports = table.read("port", findings, ports);
-    let mode = table.require("mode", "mode = \"dsr-ipip\"", findings, choice(&MODES));
-    let on_down = table.read("on_down", findings, choice(&ON_DOWN));
+    let keys = Keys::new();
+    let name = keys.name.read(table, findings);
+    let vip = keys.vip.read(table, findings);
+    let protocol = keys.protocol.read(table, findings);
+    let ports = keys.port.read(table, findings);
+    let mode = keys.mode.read(table, findings);
+    let on_down = keys.on_down.read_or_default(table, findings);
     let quic = match protocol {
         Some(TCP) => {
             table.refuse(&["quic"], "protocol = \"udp\"", findings);
@@ -53,13 +56,52 @@ pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Ser
         protocol: protocol?,
         ports: ports.unwrap_or_default(),
         mode: mode?,
-        on_down: on_down.unwrap_or_default(),
+        on_down,
         quic,
         check,
         backends,
     };
     check_ports(&service, table, findings);
     Some(service)
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// Its name in reports and commands.
+        name: String = name(), required("name = \"web\"");
+        /// The address that clients know.
+        vip: IpAddr = Kind::new(Form::Text, vip, IpAddr::to_string).noun("address"), required("vip = \"198.51.100.10\"");
+        /// The protocol.
+        protocol: u8 = choice(PROTOCOLS), required("protocol = \"tcp\"");
+        /// The ports that clients know; all without it.
+        port: Vec<PortRange> = Kind::unshown(Form::Number, ports).noun("port, or ports and ranges of them").such_as("443");
+        /// How packets reach backends: dsr-ipip and dsr-gue in a tunnel, so that backends answer clients directly, or nat.
+        mode: Mode = choice(MODES), required("mode = \"dsr-ipip\"");
+        /// What becomes of the flows of a backend that is down: they move to another, or are reset.
+        on_down: OnDown = choice(ON_DOWN), default(OnDown::default());
+    }
+}
+
+rheostat_settings::keys! {
+    /// Of `quic`.
+    struct QuicKeys {
+        /// The byte of the connection ID at which the server ID begins.
+        cid_offset: u64 = integer(0..=LONGEST_CID as u64 - 1), default(1);
+        /// The bytes of the server ID.
+        cid_length: u64 = integer(1..=LONGEST_CID as u64), required("cid_length = 2");
+    }
+}
+
+/// The keys of a service.
+pub(super) fn keys() -> Vec<Setting> {
+    let mut keys = Keys::new().settings();
+    let help = "Where connection IDs of QUIC have the ID of a backend, so that flows stay with it when clients move.";
+    let quic = Setting::table("quic", help, QuicKeys::new().settings());
+    keys.push(quic.with("protocol = \"udp\""));
+    let help = "How backends are asked whether they are well.";
+    keys.push(Setting::table("check", help, check::keys()));
+    keys.push(Setting::tables("backend", "A backend of the service.", backend::keys()));
+    keys
 }
 
 /// Reports backends without a port to check: neither backend nor service names one.
@@ -102,7 +144,7 @@ fn vip(value: &Value<'_>, findings: &mut Findings) -> Option<IpAddr> {
 
 fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<PortRange>> {
     if value.is_integer() {
-        let port = integer(1..=65_535)(value, findings)? as u16;
+        let port = read_integer(1..=65_535)(value, findings)? as u16;
         return Some(vec![PortRange { low: port, high: port }]);
     }
     parsed("ports and ranges of them, such as \"80,443\"")(value, findings)
@@ -111,11 +153,10 @@ fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<PortRange>> {
 
 /// `quic = { cid_offset, cid_length }`.
 fn quic(table: &mut Table<'_>, findings: &mut Findings) -> Option<QuicRouting> {
-    let longest = LONGEST_CID as u64;
-    let offset = table.read("cid_offset", findings, integer(0..=longest - 1));
-    let length = table.require("cid_length", "cid_length = 2", findings, integer(1..=longest));
+    let keys = QuicKeys::new();
     // The first byte is not the server's ID (draft-ietf-quic-load-balancers, "First CID octet").
-    let (offset, length) = (offset.unwrap_or(1) as usize, length? as usize);
+    let offset = keys.cid_offset.read_or_default(table, findings) as usize;
+    let length = keys.cid_length.read(table, findings)? as usize;
     if offset + length > LONGEST_CID {
         let message = format!("a connection ID has {LONGEST_CID} bytes at most");
         let finding = table.mistake(message, &format!("these are {}", offset + length));

@@ -3,8 +3,9 @@
 use crate::lb::TunnelConfig;
 use rheostat_steer::Prefix;
 
+use rheostat_settings::declared::kind::{Kind, integer};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::number::integer;
 use rheostat_settings::reader::convert::{list, prefix};
 use rheostat_settings::reader::{Table, Value};
 
@@ -14,17 +15,37 @@ const MTU: std::ops::RangeInclusive<u64> = 1_328..=65_535;
 
 /// Reads the settings of tunnels.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> TunnelConfig {
-    let default = TunnelConfig::default();
-    let mtu = table.read("mtu", findings, integer(MTU));
-    let ttl = table.read("ttl", findings, integer(1..=255));
-    let port = table.read("gue_port", findings, integer(1..=65_535));
-    let sources = table.read("sources", findings, sources);
+    let keys = Keys::new(TunnelConfig::default());
     TunnelConfig {
-        mtu: mtu.map_or(default.mtu, |mtu| mtu as u16),
-        ttl: ttl.map_or(default.ttl, |ttl| ttl as u8),
-        sources: sources.unwrap_or(default.sources),
-        gue_port: port.map_or(default.gue_port, |port| port as u16),
+        mtu: keys.mtu.read_or_default(table, findings),
+        ttl: keys.ttl.read_or_default(table, findings),
+        gue_port: keys.gue_port.read_or_default(table, findings),
+        sources: keys.sources.read_or_default(table, findings),
     }
+}
+
+rheostat_settings::keys! {
+    struct Keys(default: TunnelConfig) {
+        /// The longest packet that the path to backends carries, outer header included.
+        mtu: u16 = integer(MTU), default(default.mtu);
+        /// The TTL, or hop limit, of outer headers.
+        ttl: u8 = integer(1..=255), default(default.ttl);
+        /// The UDP port of backends for generic UDP encapsulation.
+        gue_port: u16 = integer(1..=65_535), default(default.gue_port);
+        /// The prefixes that source addresses of outer headers are from, one of each version of IP; by default, the load balancer's own
+        /// address.
+        sources: Vec<Prefix> = Kind::new(Form::List, sources, shown).noun("address prefix").such_as("[\"10.0.0.0/24\"]"),
+            default(default.sources);
+    }
+}
+
+fn shown(prefixes: &Vec<Prefix>) -> String {
+    prefixes.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The keys of `[function.lb.tunnel]`.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(TunnelConfig::default()).settings()
 }
 
 /// A conversion to one prefix per family at most.

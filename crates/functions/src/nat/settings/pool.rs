@@ -7,6 +7,8 @@ use std::str::FromStr;
 use crate::firewall::PortList;
 use thiserror::Error;
 
+use rheostat_settings::declared::Form;
+use rheostat_settings::declared::kind::{Kind, written_as};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Value;
 use rheostat_settings::reader::convert::{list, parsed};
@@ -60,8 +62,12 @@ impl FromStr for AddressRange {
     }
 }
 
-/// A conversion to addresses, given one by one or as ranges.
-pub(super) fn addresses(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<Ipv4Addr>> {
+/// Addresses, given one by one or as ranges.
+pub(super) fn addresses() -> Kind<Vec<Ipv4Addr>> {
+    Kind::unshown(Form::List, read_addresses).noun("address of IPv4, or range of them")
+}
+
+fn read_addresses(value: &Value<'_>, findings: &mut Findings) -> Option<Vec<Ipv4Addr>> {
     let example = "addresses, such as [\"203.0.113.1\", \"203.0.113.8-203.0.113.15\"]";
     let ranges = list(parsed::<AddressRange>(example))(value, findings)?;
     let addresses: Vec<_> = ranges
@@ -83,16 +89,20 @@ pub(super) fn addresses(value: &Value<'_>, findings: &mut Findings) -> Option<Ve
     None
 }
 
-/// A conversion to a range of ports.
-pub(super) fn ports(value: &Value<'_>, findings: &mut Findings) -> Option<RangeInclusive<u16>> {
+/// A range of ports.
+pub(super) fn ports() -> Kind<RangeInclusive<u16>> {
     let example = "a range of ports, such as \"1024-65535\"";
-    let PortList(ranges) = parsed::<PortList>(example)(value, findings)?;
-    if let [range] = ranges[..]
-        && range.low > 0
-    {
-        return Some(range.low..=range.high);
-    }
-    let finding = value.mistake("the ports must be one range, without port 0");
-    findings.push(finding.help(format!("write {example}")));
-    None
+    let write = |ports: &RangeInclusive<u16>| format!("{}-{}", ports.start(), ports.end());
+    let read = move |value: &Value<'_>, findings: &mut Findings| {
+        let PortList(ranges) = parsed::<PortList>(example)(value, findings)?;
+        if let [range] = ranges[..]
+            && range.low > 0
+        {
+            return Some(range.low..=range.high);
+        }
+        let finding = value.mistake("the ports must be one range, without port 0");
+        findings.push(finding.help(format!("write {example}")));
+        None
+    };
+    written_as(example, read, write).noun("range of ports")
 }

@@ -4,28 +4,43 @@ use std::time::Duration;
 
 use crate::nat::{Mapping, NatConfig, Sharing};
 
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{choice, count, duration};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::YEAR;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::choice;
-use rheostat_settings::reader::convert::number::{count, duration};
 
 const STATES: [(&str, bool); 2] = [("shards", false), ("shared", true)];
 
 /// Reads where mappings are kept; `None` for in shards, by ports that lead home.
 pub(super) fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<Sharing> {
-    if !table.read("state", findings, choice(&STATES)).unwrap_or(false) {
-        table.refuse(&["flows", "refresh_interval"], "state = \"shared\"", findings);
+    let keys = Keys::new();
+    if !keys.state.read_or_default(table, findings) {
+        keys.flows.refuse(table, findings);
+        keys.refresh_interval.refuse(table, findings);
         return None;
     }
-    let default = Sharing::default();
-    let flows = table.read("flows", findings, count(1..=1 << 26));
-    let interval = table.read("refresh_interval", findings, duration(Duration::ZERO..=YEAR));
-    Some(Sharing {
-        flows: flows.map_or(default.flows, |flows| flows as usize),
-        refresh_interval: interval.unwrap_or(default.refresh_interval),
-    })
+    let flows = keys.flows.read_or_default(table, findings);
+    let refresh_interval = keys.refresh_interval.read_or_default(table, findings);
+    Some(Sharing { flows, refresh_interval })
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// Where mappings are kept: in shards, by ports that lead home, or in objects that all lanes share.
+        state: bool = choice(STATES), default(false);
+        /// Flows that the shared objects hold at most.
+        flows: usize = count(1..=1 << 26), default(Sharing::default().flows), with("state = \"shared\"");
+        /// How old the time of a flow's last packet may be that the shared objects have.
+        refresh_interval: Duration = duration(Duration::ZERO..=YEAR), default(Sharing::default().refresh_interval),
+            with("state = \"shared\"");
+    }
+}
+
+/// The keys of `[function.nat]` about where mappings are kept.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new().settings()
 }
 
 /// Notes what shared mappings cannot do.

@@ -4,10 +4,11 @@ use crate::policer::{ClassError, Classes};
 use rheostat_steer::Prefix;
 
 use super::meter::{self, Kind};
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{list, prefix};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::{list, prefix};
 
 /// Reads the default meter and those of the classes. `subject` has the leading bits of IPv4 and
 /// IPv6 addresses that share a bucket.
@@ -19,13 +20,13 @@ pub(super) fn read(
 ) -> Option<Classes> {
     let others = meter::read(table, kind, findings);
     let named = table.sections("class", findings, |table, findings| {
-        let example = "prefixes = [\"10.1.0.0/16\"]";
-        let prefixes = table.require("prefixes", example, findings, list(prefix));
+        let prefixes = Keys::new().prefixes.read(table, findings);
         let key = table.key_of("prefixes");
         for prefix in prefixes.iter().flatten() {
             narrow(prefix, subject, &key, findings);
         }
-        Some((prefixes?, meter::read(table, kind, findings)?, key))
+        let meter = meter::read(table, kind, findings);
+        Some((prefixes?, meter?, key))
     });
     let mut classes = Classes::new(others?);
     for (prefixes, meter, key) in named.into_iter().flatten() {
@@ -39,6 +40,18 @@ pub(super) fn read(
         }
     }
     Some(classes)
+}
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The prefixes whose subscribers have these rates.
+        prefixes: Vec<Prefix> = list(prefix()), required("prefixes = [\"10.1.0.0/16\"]");
+    }
+}
+
+/// The keys of a class.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new().settings().into_iter().chain(meter::keys()).collect()
 }
 
 /// Refuses a prefix that is only a part of what shares one bucket.

@@ -2,10 +2,11 @@
 
 use crate::policer::{Burst, Meter, Rate};
 
+use rheostat_settings::declared::Setting;
+use rheostat_settings::declared::kind::{Kind as Declared, bit_rate, boolean, size};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
-use rheostat_settings::reader::convert::boolean;
-use rheostat_settings::reader::convert::number::{bit_rate, size};
+use rheostat_settings::reader::convert::number::size as read_size;
 use rheostat_settings::reader::{Table, Value};
 
 /// Which meter all classes have.
@@ -34,25 +35,25 @@ pub(super) fn read(
     kind: Kind,
     findings: &mut Findings,
 ) -> Option<Option<Meter>> {
-    const KEYS: [&str; 5] = ["rate", "burst", "excess_burst", "peak_rate", "peak_burst"];
-    if table.read("unlimited", findings, boolean) == Some(true) {
-        table.refuse(&KEYS, "unlimited = false", findings);
+    let keys = Keys::new(if kind == Kind::SingleRate { 0 } else { 1 });
+    if keys.unlimited.read_or_default(table, findings) {
+        let rates = keys.settings().into_iter().skip(1).map(|setting| setting.key);
+        table.refuse(&rates.collect::<Vec<_>>(), "unlimited = false", findings);
         return Some(None);
     }
     if kind != Kind::SingleRate {
-        table.refuse(&["excess_burst"], "meter = \"srtcm\"", findings);
+        keys.excess_burst.refuse(table, findings);
     }
     if kind != Kind::TwoRate {
-        table.refuse(&["peak_rate", "peak_burst"], "meter = \"trtcm\"", findings);
+        keys.peak_rate.refuse(table, findings);
+        keys.peak_burst.refuse(table, findings);
     }
-    let committed_rate = table.require("rate", "rate = \"10Mbps\"", findings, rate);
-    let least = if kind == Kind::SingleRate { 0 } else { 1 };
-    let committed = table.require("burst", "burst = \"64kB\"", findings, burst(least));
+    let committed_rate = keys.rate.read(table, findings);
+    let committed = keys.burst.read(table, findings);
     match kind {
         Kind::Plain => Meter::plain(committed_rate?, committed?).ok(),
         Kind::SingleRate => {
-            let example = "excess_burst = \"64kB\"";
-            let excess = table.require("excess_burst", example, findings, burst(0))?;
+            let excess = keys.excess_burst.read(table, findings)?;
             let meter = Meter::single_rate(committed_rate?, committed?, excess);
             if meter.is_err() {
                 let message = "both bursts are zero, so nothing would pass";
@@ -62,9 +63,8 @@ pub(super) fn read(
             meter.ok()
         }
         Kind::TwoRate => {
-            let peak_rate = table.require("peak_rate", "peak_rate = \"20Mbps\"", findings, rate);
-            let example = "peak_burst = \"64kB\"";
-            let peak = table.require("peak_burst", example, findings, burst(1))?;
+            let peak_rate = keys.peak_rate.read(table, findings);
+            let peak = keys.peak_burst.read(table, findings)?;
             let meter = Meter::two_rate(committed_rate?, committed?, peak_rate?, peak);
             if meter.is_err() {
                 let message = "the peak rate is below the committed rate (RFC 2698, section 2)";
@@ -75,6 +75,28 @@ pub(super) fn read(
         }
     }
     .map(Some)
+}
+
+rheostat_settings::keys! {
+    struct Keys(least: u64) {
+        /// Whether subscribers have no limit.
+        unlimited: bool = boolean(), default(false);
+        /// The committed rate.
+        rate: Rate = rate(), required("rate = \"10Mbps\"");
+        /// The committed burst.
+        burst: Burst = burst(least), required("burst = \"64kB\"");
+        /// The burst beyond the committed one up to which packets are yellow.
+        excess_burst: Burst = burst(0), required("excess_burst = \"64kB\""), with("meter = \"srtcm\"");
+        /// The rate above which packets are red.
+        peak_rate: Rate = rate(), required("peak_rate = \"20Mbps\""), with("meter = \"trtcm\"");
+        /// The burst of the peak rate.
+        peak_burst: Burst = burst(1), required("peak_burst = \"64kB\""), with("meter = \"trtcm\"");
+    }
+}
+
+/// The keys of a meter.
+pub(super) fn keys() -> Vec<Setting> {
+    Keys::new(1).settings()
 }
 
 fn clash(
@@ -88,14 +110,14 @@ fn clash(
     Finding::mistake(table.key(), message).at(place(keys[0]), "").at(place(keys[1]), "").help(help)
 }
 
-fn rate(value: &Value<'_>, findings: &mut Findings) -> Option<Rate> {
-    Rate::new(bit_rate(Rate::LEAST..=Rate::MOST)(value, findings)?).ok()
+fn rate() -> Declared<Rate> {
+    bit_rate(Rate::LEAST..=Rate::MOST).map(|bits| Rate::new(bits).ok(), Rate::bits_per_second)
 }
 
 /// A burst of `least` bytes or more, with a warning when usual packets are longer than it.
-fn burst(least: u64) -> impl Fn(&Value<'_>, &mut Findings) -> Option<Burst> {
-    move |value, findings| {
-        let bytes = size(least..=Burst::MOST)(value, findings)?;
+fn burst(least: u64) -> Declared<Burst> {
+    let read = move |value: &Value<'_>, findings: &mut Findings| {
+        let bytes = read_size(least..=Burst::MOST)(value, findings)?;
         if (1..USUAL_PACKET).contains(&bytes) {
             let message =
                 format!("packets longer than {bytes} bytes will never fit `{}`", value.name());
@@ -105,5 +127,6 @@ fn burst(least: u64) -> impl Fn(&Value<'_>, &mut Findings) -> Option<Burst> {
             findings.push(Finding::warning(&value.key, message).at(place, "").help(help));
         }
         Burst::new(bytes).ok()
-    }
+    };
+    size::<u64>(least..=Burst::MOST).reading(read, Burst::bytes)
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use rheostat_base::unit;
+use rheostat_settings::declared::Form;
+use rheostat_settings::declared::kind::{Kind, boolean, choice, duration, integer};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::quantity::Span;
-use rheostat_settings::reader::convert::number::{duration, integer, number};
-use rheostat_settings::reader::convert::{boolean, choice};
+use rheostat_settings::reader::convert::number::{duration as read_duration, number};
 use rheostat_settings::reader::{Table, Value};
 
 use super::{Binding, Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules, Timeouts};
@@ -17,17 +18,7 @@ use crate::poll::{Polling, PollingRegistration};
 pub(in crate::poll) const REGISTRATION: PollingRegistration = PollingRegistration {
     name: "metronome",
     summary: "sleep between polls, for a target",
-    keys: &[
-        "target_vacation",
-        "target_latency",
-        "percentile",
-        "binding",
-        "timeouts",
-        "long_timeout",
-        "idle_after",
-        "busy_when_late",
-        "budget",
-    ],
+    keys: || Keys::new().settings(),
     read: &|table, findings| metronome(table, findings).polling(),
 };
 
@@ -74,32 +65,59 @@ impl fmt::Display for MetronomeSettings {
 }
 
 fn metronome(table: &mut Table<'_>, findings: &mut Findings) -> MetronomeSettings {
-    let default = MetronomeSettings::default();
-    let bindings = [("random", Binding::Random), ("static", Binding::Static)];
-    let binding = table.read("binding", findings, choice(&bindings));
-    let budget = table.read("budget", findings, integer(1..=65_536));
-    let idle_after = table.read("idle_after", findings, idle_after);
-    let busy_on_miss = table.read("busy_when_late", findings, boolean);
+    let keys = Keys::new();
+    let binding = keys.binding.read_or_default(table, findings);
+    let budget = keys.budget.read_or_default(table, findings);
     let rules = ModeRules {
-        idle_after: idle_after.unwrap_or(default.rules.idle_after),
-        busy_on_miss: busy_on_miss.unwrap_or(default.rules.busy_on_miss),
+        idle_after: keys.idle_after.read_or_default(table, findings),
+        busy_on_miss: keys.busy_when_late.read_or_default(table, findings),
     };
-    let goal = goal(table, findings).unwrap_or(default.goal);
+    let goal = goal(&keys, table, findings).unwrap_or(MetronomeSettings::default().goal);
     MetronomeSettings {
         goal,
-        timeouts: timeouts(goal, table, findings),
-        binding: binding.unwrap_or(default.binding),
+        timeouts: timeouts(&keys, goal, table, findings),
+        binding,
         rules,
-        budget: budget.map_or(default.budget, |budget| budget as usize),
+        budget,
+    }
+}
+
+const BINDINGS: [(&str, Binding); 2] = [("random", Binding::Random), ("static", Binding::Static)];
+const TIMEOUTS: [(&str, TimeoutsName); 3] = [
+    ("adaptive", TimeoutsName::Adaptive),
+    ("formula", TimeoutsName::Formula),
+    ("equal", TimeoutsName::Equal),
+];
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+rheostat_settings::keys! {
+    struct Keys {
+        /// The mean time from the end of one visit to a lane to the start of the next.
+        target_vacation: Duration = duration(US(1)..=MS(10)), example("\"10us\"");
+        /// The latency of packets, in place of `target_vacation`.
+        target_latency: Duration = duration(US(2)..=MS(100)), example("\"100us\"");
+        /// The share of packets that the latency is for, in percent, or mean.
+        percentile: LatencyOf = Kind::unshown(Form::Number, percentile).within("50 to 99.99, mean"), example("99"),
+            with("target_latency = \"100us\"");
+        /// Which lanes a worker may run: any, a random one after a lost try, or always the same.
+        binding: Binding = choice(BINDINGS), default(Binding::default());
+        /// How long a worker sleeps: adaptive (until the measured vacation is the target), formula, or equal after each try.
+        timeouts: TimeoutsName = choice(TIMEOUTS), default(TimeoutsName::Adaptive);
+        /// How long a worker sleeps that lost a lane to another; without it, 500 us or ten vacations, if these are longer.
+        long_timeout: Duration = duration(US(10)..=MS(100)), with("timeouts = \"adaptive\""), example("\"500us\"");
+        /// After so long without packets a lane waits for an interrupt; never for none.
+        idle_after: Option<Duration> = idle_after(), default(ModeRules::default().idle_after);
+        /// Whether a lane is polled without sleep while it misses its target.
+        busy_when_late: bool = boolean(), default(ModeRules::default().busy_on_miss);
+        /// Packets that a worker takes from a lane before it goes on to the next, where lanes outnumber workers.
+        budget: usize = integer(1..=65_536), default(MetronomeSettings::default().budget);
     }
 }
 
 /// A target vacation, or a target latency with a percentile.
-fn goal(table: &mut Table<'_>, findings: &mut Findings) -> Option<Goal> {
-    let vacation =
-        table.read("target_vacation", findings, duration(US(1)..=Duration::from_millis(10)));
-    let limit =
-        table.read("target_latency", findings, duration(US(2)..=Duration::from_millis(100)));
+fn goal(keys: &Keys, table: &mut Table<'_>, findings: &mut Findings) -> Option<Goal> {
+    let vacation = keys.target_vacation.read(table, findings);
+    let limit = keys.target_latency.read(table, findings);
     if table.has("target_vacation") && table.has("target_latency") {
         let key = table.key_of("target_latency");
         let mistake = Finding::mistake(&key, "a target is a vacation or a latency, not both")
@@ -109,26 +127,20 @@ fn goal(table: &mut Table<'_>, findings: &mut Findings) -> Option<Goal> {
         findings.push(mistake);
     }
     if !table.has("target_latency") {
-        table.refuse(&["percentile"], "target_latency = \"100us\"", findings);
+        keys.percentile.refuse(table, findings);
         return vacation.map(Goal::Vacation);
     }
-    let of = table.read("percentile", findings, percentile).unwrap_or(LatencyOf::Share(0.99));
+    let of = keys.percentile.read(table, findings).unwrap_or(LatencyOf::Share(0.99));
     limit.map(|limit| Goal::Latency(LatencyGoal { limit, of }))
 }
 
-fn timeouts(goal: Goal, table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {
-    let names = [
-        ("adaptive", TimeoutsName::Adaptive),
-        ("formula", TimeoutsName::Formula),
-        ("equal", TimeoutsName::Equal),
-    ];
-    let name = table.read("timeouts", findings, choice(&names)).unwrap_or(TimeoutsName::Adaptive);
+fn timeouts(keys: &Keys, goal: Goal, table: &mut Table<'_>, findings: &mut Findings) -> Timeouts {
+    let name = keys.timeouts.read_or_default(table, findings);
     if name == TimeoutsName::Equal {
-        table.refuse(&["long_timeout"], "timeouts = \"adaptive\"", findings);
+        keys.long_timeout.refuse(table, findings);
         return Timeouts::Equal;
     }
-    let span = US(10)..=Duration::from_millis(100);
-    let long = table.read("long_timeout", findings, duration(span));
+    let long = keys.long_timeout.read(table, findings);
     if let (Some(long), Goal::Vacation(target)) = (long, goal)
         && long < target
     {
@@ -149,17 +161,22 @@ fn timeouts(goal: Goal, table: &mut Table<'_>, findings: &mut Findings) -> Timeo
 }
 
 /// A duration, or `"never"`.
-fn idle_after(value: &Value<'_>, findings: &mut Findings) -> Option<Option<Duration>> {
-    if value.text() == Some("never") {
-        return Some(None);
-    }
-    if value.text().is_some_and(|text| unit::parse_duration(text).is_err()) {
-        let message = "`idle_after` must be a duration, or \"never\"";
-        findings.push(value.mistake(message).help("write, for example, \"100ms\" or \"never\""));
-        return None;
-    }
-    let span = Duration::from_millis(1)..=Duration::from_secs(3_600);
-    duration(span)(value, findings).map(Some)
+fn idle_after() -> Kind<Option<Duration>> {
+    let span = MS(1)..=Duration::from_secs(3_600);
+    let bounds = span.clone();
+    let read = move |value: &Value<'_>, findings: &mut Findings| {
+        if value.text() == Some("never") {
+            return Some(None);
+        }
+        if value.text().is_some_and(|text| unit::parse_duration(text).is_err()) {
+            let message = "`idle_after` must be a duration, or \"never\"";
+            let finding = value.mistake(message);
+            findings.push(finding.help("write, for example, \"100ms\" or \"never\""));
+            return None;
+        }
+        read_duration(bounds.clone())(value, findings).map(Some)
+    };
+    duration(span).reading(read, |after| after.unwrap_or_default()).within("1ms to 1h, never")
 }
 
 /// A number of percent, or `"mean"`.
