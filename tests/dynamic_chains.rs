@@ -26,18 +26,18 @@ use crate::{policing, translation};
 
 /// Lanes, how many of them share a queue, how many are offloading lanes, and percent of the usual packets that do not take the
 /// fast path.
-type Way = (usize, usize, usize, u32);
+pub(crate) type Way = (usize, usize, usize, u32);
 
-const ONE: Way = (1, 1, 0, 0);
-const WAYS: [Way; 6] =
+pub(crate) const ONE: Way = (1, 1, 0, 0);
+pub(crate) const WAYS: [Way; 6] =
     [ONE, (1, 1, 0, 100), (2, 1, 0, 10), (2, 2, 0, 10), (3, 1, 1, 0), (8, 1, 0, 0)];
 
 /// What a run came to: what left of each flow, in order, all counters, and what the functions have counted.
 #[derive(Debug, PartialEq, Eq)]
-struct Digest {
-    flows: Flows,
-    counters: Vec<(&'static str, u64)>,
-    metrics: Vec<(&'static str, u64)>,
+pub(crate) struct Digest {
+    pub(crate) flows: Flows,
+    pub(crate) counters: Vec<(&'static str, u64)>,
+    pub(crate) metrics: Vec<(&'static str, u64)>,
 }
 
 fn digest(report: &HarnessReport, link: LinkType) -> Digest {
@@ -58,7 +58,7 @@ fn digest(report: &HarnessReport, link: LinkType) -> Digest {
     Digest { flows: Flows::of(&report.sent, link), counters: all, metrics: metrics.collect() }
 }
 
-fn run<C: Chain>(
+pub(crate) fn run<C: Chain>(
     (lanes, claimants, offloading, percent): Way,
     (chain, layout): (C, StateLayout),
     source: impl Source + 'static,
@@ -72,7 +72,7 @@ fn run<C: Chain>(
     digest(&report, link)
 }
 
-fn dynamic(links: Vec<Box<dyn Link>>) -> (DynamicChain, StateLayout) {
+pub(crate) fn dynamic(links: Vec<Box<dyn Link>>) -> (DynamicChain, StateLayout) {
     let mut layout = StateLayout::new();
     (DynamicChain::new(links, &mut layout).expect("a chain"), layout)
 }
@@ -98,12 +98,12 @@ fn same<C: Chain, S: Source + 'static>(
     whole
 }
 
-fn firewall() -> Firewall {
+pub(crate) fn firewall() -> Firewall {
     let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
     Firewall::new(FirewallConfig { tcp, ..FirewallConfig::default() })
 }
 
-fn nat(mapping: Mapping) -> Nat {
+pub(crate) fn nat(mapping: Mapping) -> Nat {
     let inside = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"];
     let inside = inside.iter().filter_map(|prefix| prefix.parse().ok()).collect();
     let pool = (1..=4).map(|last| [203, 0, 113, last].into()).collect();
@@ -118,7 +118,7 @@ fn firewall_and_nat(mapping: Mapping) -> (impl Chain, StateLayout) {
     (Chain2(firewall, nat), layout)
 }
 
-fn mix(seed: u64) -> impl Source {
+pub(crate) fn mix(seed: u64) -> impl Source {
     let config = MixConfig {
         seed,
         flows: 400,

@@ -30,3 +30,4 @@ mod short_connections;
 mod timed;
 mod transactions;
 mod translation;
+mod visitors;

@@ -14,12 +14,12 @@ pub use shared::Shared;
 pub use stage::Stage;
 
 use rheostat_base::{Counter, Nanos};
-use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows, ShardSet};
+use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows};
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
-use crate::chain_service::{Journal, fast_path, guests};
+use crate::chain_service::{FastPathCx, Journal, fast_path, guests};
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
@@ -59,6 +59,9 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether handlers may run in transactions.
     const TRANSACTIONS: bool = Self::SHARED;
 
+    /// Whether functions on the fast path can stop packets and originate some.
+    const STOPS: bool = false;
+
     /// How many things the functions' fast paths count.
     fn counts(&self) -> usize {
         0
@@ -69,24 +72,23 @@ pub trait Chain: Send + Sync + 'static {
         General
     }
 
-    /// Whether all functions have a fast path.
+    /// Whether packets of known flows can take a fast path.
     #[inline(always)]
     fn has_steady(&self, counts: &[Counter]) -> bool {
         fast_path::exists(&self.steady(counts))
     }
 
-    /// Runs the fast path on the packets of a batch from `first` on, up to one of which not all functions know what to do with it,
-    /// and returns its place: those before it are to be forwarded.
+    /// Whether flows can leave their lanes: all functions have a fast path, which needs nothing of the shard.
     #[inline(always)]
-    fn run_steady(
-        &self,
-        counts: &[Counter],
-        batch: &mut Batch,
-        first: usize,
-        shards: &mut ShardSet,
-        counters: &LaneCounters,
-    ) -> usize {
-        fast_path::run(&self.steady(counts), batch, first, shards, counters)
+    fn can_offload(&self, counts: &[Counter]) -> bool {
+        self.has_steady(counts)
+    }
+
+    /// Runs the fast path on the packets of a batch from `first` on, up to one of which not all functions know what to do with it,
+    /// and returns its place: those before it are to be forwarded, but for those that it notes as stopped.
+    #[inline(always)]
+    fn run_steady(&self, batch: &mut Batch, first: usize, cx: &mut FastPathCx<'_>) -> usize {
+        fast_path::run(&self.steady(cx.counts), batch, first, cx.shards, cx.out.counters())
     }
 
     /// As [`Steady::shortest`](crate::Steady::shortest), of all functions.

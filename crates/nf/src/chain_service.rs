@@ -30,6 +30,7 @@ use rheostat_run::{
 use rheostat_state::{DetachedFlow, FlowHash, FlowId, Probe, Shard};
 use rheostat_steer::Side;
 
+pub(crate) use self::fast_path::FastPathCx;
 pub(crate) use self::journal::{AtOnce, Journal};
 pub use self::make_shards::{Seeds, make_shards};
 use self::routed::goes_to_chain;
@@ -65,6 +66,8 @@ pub struct ChainService<C: Chain> {
     journal: C::Journal,
     /// The flow that a function has closed, and when: it ends behind the packet, or the transaction.
     closing: Option<(ShardId, FlowId, Time)>,
+    /// Packets of the batch that the fast path stops.
+    stopped: Vec<(usize, Verdict)>,
     /// Shards from whose tables a flow was removed during this burst.
     dirty: Vec<ShardId>,
     next_shard: ShardId,
@@ -93,6 +96,7 @@ impl<C: Chain> ChainService<C> {
             transactions: Transactions::default(),
             journal: C::Journal::default(),
             closing: None,
+            stopped: Vec::new(),
             dirty: Vec::new(),
             next_shard: ShardId(0),
             next_tick: Time::ZERO,
@@ -110,7 +114,7 @@ impl<C: Chain> ChainService<C> {
             return self.run_all_general(batch.len(), &mut from, batch, shards, out);
         }
         loop {
-            passed = self.chain.run_steady(&self.counts, batch, passed, shards, out.counters());
+            passed = self.run_fast(passed, &mut from, batch, shards, out);
             if passed < batch.len() && shards.has_offloaded() {
                 let away = self.count_away(passed, batch, shards);
                 if away > 0 {
@@ -133,11 +137,7 @@ impl<C: Chain> ChainService<C> {
                 passed += 1;
                 continue;
             }
-            match self.stack {
-                None => self.forward_by_device(passed, batch, out),
-                Some(_) => self.depart_first(passed, from, batch, out),
-            }
-            from += passed;
+            self.depart_passed(passed, &mut from, batch, out);
             passed = 0;
             if refused.is_none() {
                 return;
@@ -155,6 +155,75 @@ impl<C: Chain> ChainService<C> {
             let others = batch.iter().take_while(|info| !info.is_usual()).count();
             self.run_all_general(others, &mut from, batch, shards, out);
         }
+    }
+
+    /// Runs the fast path behind the first `passed` packets of a batch, which are to be forwarded, up to a packet that is not for
+    /// it. Returns how many are to be forwarded then; packets that it stopped have left, and all before them.
+    #[inline(always)]
+    fn run_fast(
+        &mut self,
+        passed: usize,
+        from: &mut usize,
+        batch: &mut Batch,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) -> usize {
+        let ChainService { chain, counts, outbox, stopped, .. } = self;
+        let cx = &mut FastPathCx { counts, shards, out, outbox, stopped };
+        let passed = chain.run_steady(batch, passed, cx);
+        match C::STOPS && (!self.stopped.is_empty() || self.has_originated()) {
+            true => self.depart_stopped(passed, from, batch, out),
+            false => passed,
+        }
+    }
+
+    /// Does with packets what the fast path decided that stopped them, and forwards those before them, of the first `passed` of a
+    /// batch. Returns how many of these are left.
+    #[inline(never)]
+    fn depart_stopped(
+        &mut self,
+        passed: usize,
+        from: &mut usize,
+        batch: &mut Batch,
+        out: &mut Output,
+    ) -> usize {
+        let (mut gone, mut stopped) = (0, std::mem::take(&mut self.stopped));
+        for (place, verdict) in stopped.drain(..) {
+            self.depart_passed(place - gone, from, batch, out);
+            batch.drain_first(1, |packet, info, _| {
+                out.set_now(info.now);
+                self.apply_verdict(packet, info.side(), *from, Ok(verdict), out);
+            });
+            *from += 1;
+            gone = place + 1;
+        }
+        self.stopped = stopped;
+        if !self.has_originated() {
+            return passed - gone;
+        }
+        self.depart_passed(passed - gone, from, batch, out);
+        self.send_originated(out);
+        0
+    }
+
+    /// Forwards the first `count` packets of a batch, which had the places behind `from` when it was admitted.
+    fn depart_passed(
+        &mut self,
+        count: usize,
+        from: &mut usize,
+        batch: &mut Batch,
+        out: &mut Output,
+    ) {
+        match self.stack {
+            None => self.forward_by_device(count, batch, out),
+            Some(_) => self.depart_first(count, *from, batch, out),
+        }
+        *from += count;
+    }
+
+    /// Whether functions have made packets that are to be sent, or could not be made.
+    fn has_originated(&self) -> bool {
+        !self.outbox.packets.is_empty() || self.outbox.alloc_failed > 0
     }
 
     /// Takes the first `count` packets out of a batch, runs the chain on each, whatever that takes, and does what it decides. They
@@ -196,8 +265,8 @@ impl<C: Chain> ChainService<C> {
     /// Whether a packet with this verdict leaves with others before and behind it. On a network, each that is not usual is looked
     /// at on its own.
     fn stays(&self, verdict: Outcome<Verdict>, is_usual: bool) -> bool {
-        let has_originated = !self.outbox.packets.is_empty() || self.outbox.alloc_failed > 0;
-        verdict == Ok(Verdict::Forward) && !has_originated && (is_usual || self.stack.is_none())
+        let is_forwarded = verdict == Ok(Verdict::Forward) && !self.has_originated();
+        is_forwarded && (is_usual || self.stack.is_none())
     }
 
     /// Forwards the first `count` packets of a batch, all in a row that arrived on one device at once.
@@ -307,7 +376,7 @@ impl<C: Chain> ChainService<C> {
     /// Sends what functions made, if they made something.
     #[inline]
     fn send_originated(&mut self, out: &mut Output) {
-        if !self.outbox.packets.is_empty() || self.outbox.alloc_failed > 0 {
+        if self.has_originated() {
             self.send_all_originated(out);
         }
     }

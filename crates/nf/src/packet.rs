@@ -37,6 +37,18 @@ impl<'a> Packet<'a> {
         Packet { mbuf, info, rewritten: false, log: None }
     }
 
+    /// The same packet behind functions that have changed addresses or ports, if `rewritten`.
+    #[inline]
+    pub(crate) fn behind(mbuf: &'a mut Mbuf, info: &'a PacketInfo, rewritten: bool) -> Packet<'a> {
+        Packet { rewritten, ..Packet::new(mbuf, info) }
+    }
+
+    /// Whether a function has changed addresses or ports.
+    #[inline]
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.rewritten
+    }
+
     /// A packet whose changes can be undone by `log`.
     #[inline]
     pub(crate) fn logged(

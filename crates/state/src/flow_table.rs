@@ -40,7 +40,9 @@ pub use expiry::{Expiry, Reclaimed};
 pub use flow::{FlowId, FlowMarks, FlowMut};
 pub use layout::{Handle, LayoutError, MAX_STATES, StateLayout, TimePlace};
 pub use membership::{AliasError, TableFull};
-pub use open_flows::{EntryColumn, OPEN_FLOWS, OpenFlows, StateBits, StateColumn, StateColumnMut};
+pub use open_flows::{
+    EntryColumn, OPEN_FLOWS, OpenFlows, ShardLocals, StateBits, StateColumn, StateColumnMut,
+};
 pub use prefetch_hint::PrefetchHint;
 pub use states::{OpenFlow, StateRefs, StateSet};
 

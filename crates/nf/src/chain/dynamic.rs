@@ -14,11 +14,12 @@ mod steady_chain;
 mod steady_run;
 mod transacted;
 mod visit;
+mod visits;
 
 use std::fmt;
 
 use rheostat_base::{Counter, Nanos, Time};
-use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows, ShardSet};
+use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows};
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, StateBits};
 use rheostat_steer::{PacketSet, Side, Translation};
@@ -32,7 +33,7 @@ pub(crate) use self::naming::Naming;
 pub(crate) use self::own_link::OwnLink;
 use self::visit::Visit;
 use super::Chain;
-use crate::chain_service::AtOnce;
+use crate::chain_service::{AtOnce, FastPathCx};
 use crate::cx::{DEFAULT_LIFETIME, Scope};
 use crate::function::{Ahead, ShardInfo};
 use crate::packet::Packet;
@@ -49,8 +50,10 @@ pub struct DynamicChain {
     objects: Option<Objects>,
     /// Where functions have deadlines of their own, if some have.
     deadlines: Option<Deadlines>,
-    /// The places of all states, if all functions have a fast path.
+    /// The places of the states of functions with a fast path, if the chain has one.
     steady: Option<StateBits>,
+    /// Whether functions without a fast path are among these: packets are presented to their handlers.
+    has_visitors: bool,
 }
 
 impl fmt::Debug for DynamicChain {
@@ -68,6 +71,13 @@ pub struct DynamicShard {
     starts: Box<[LogMark]>,
     /// The deadlines that functions requested for a new flow, and that of the flow.
     requested: (Box<[Time]>, Time),
+}
+
+impl DynamicShard {
+    /// What a function keeps for the shard.
+    fn of(&mut self, function: usize) -> &mut LinkShard {
+        &mut *self.locals[function]
+    }
 }
 
 /// The functions, one bit each, that have seen the first packet of a flow.
@@ -182,6 +192,8 @@ impl Chain for DynamicChain {
 
     const TRANSACTIONS: bool = true;
 
+    const STOPS: bool = true;
+
     fn counts(&self) -> usize {
         self.links.iter().map(|link| link.counts()).sum()
     }
@@ -199,16 +211,13 @@ impl Chain for DynamicChain {
         self.steady.is_some()
     }
 
-    fn run_steady(
-        &self,
-        counts: &[Counter],
-        batch: &mut Batch,
-        first: usize,
-        shards: &mut ShardSet,
-        counters: &LaneCounters,
-    ) -> usize {
+    fn can_offload(&self, _: &[Counter]) -> bool {
+        self.steady.is_some() && !self.has_visitors
+    }
+
+    fn run_steady(&self, batch: &mut Batch, first: usize, cx: &mut FastPathCx<'_>) -> usize {
         let Some(set) = self.steady else { return first };
-        DynamicChain::run_steady(self, set, counts, batch, first, shards, counters)
+        DynamicChain::run_steady(self, set, batch, first, cx)
     }
 
     fn steady_shortest(&self, counts: &[Counter]) -> Nanos {
@@ -216,7 +225,8 @@ impl Chain for DynamicChain {
     }
 
     fn lets_leave(&self, counts: &[Counter], flow: FlowMut<'_>) -> bool {
-        self.steady.is_some_and(|set| DynamicChain::lets_leave(self, set, counts, flow))
+        let set = self.steady.filter(|_| !self.has_visitors);
+        set.is_some_and(|set| DynamicChain::lets_leave(self, set, counts, flow))
     }
 
     fn run_guests(
@@ -226,7 +236,7 @@ impl Chain for DynamicChain {
         flows: &mut OffloadedFlows,
         counters: &LaneCounters,
     ) -> usize {
-        let Some(set) = self.steady else { return 0 };
+        let Some(set) = self.steady.filter(|_| !self.has_visitors) else { return 0 };
         DynamicChain::run_guests(self, set, counts, batch, flows, counters)
     }
 

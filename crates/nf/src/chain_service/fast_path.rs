@@ -1,11 +1,32 @@
 //! The fast path: most packets of flows that the chain knows.
 
+use std::fmt;
+
+use rheostat_base::Counter;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Batch, LaneCounters, PacketInfo, ShardSet};
+use rheostat_run::{Batch, LaneCounters, Output, PacketInfo, ShardSet};
 use rheostat_state::Probe;
 
+use crate::cx::Outbox;
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
+use crate::verdict::Verdict;
+
+/// The parts of a lane that the fast path of a chain works with, beside the packets.
+pub struct FastPathCx<'a> {
+    pub(crate) counts: &'a [Counter],
+    pub(crate) shards: &'a mut ShardSet,
+    pub(crate) out: &'a mut Output,
+    pub(crate) outbox: &'a mut Outbox,
+    /// Packets that are not to be forwarded, by their places in the batch, in order.
+    pub(crate) stopped: &'a mut Vec<(usize, Verdict)>,
+}
+
+impl fmt::Debug for FastPathCx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastPathCx").field("stopped", &self.stopped).finish_non_exhaustive()
+    }
+}
 
 /// Whether the chain has a fast path: all its functions have one.
 #[inline(always)]

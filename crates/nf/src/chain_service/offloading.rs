@@ -126,8 +126,8 @@ impl<C: Chain> ChainService<C> {
     /// Whether all functions have a fast path, and nothing but the shard keeps anything about flows. On a network, packets wait in
     /// a lane for their next hop, where others of their flow would pass them.
     pub(super) fn lets_flows_leave(&self) -> bool {
-        let has_fast_path = self.chain.has_steady(&self.counts);
-        C::STATEFUL && !C::SHARED && has_fast_path && self.stack.is_none()
+        let can_offload = self.chain.can_offload(&self.counts);
+        C::STATEFUL && !C::SHARED && can_offload && self.stack.is_none()
     }
 
     /// Detaches a flow from its shard if all functions let it leave now.

@@ -1,6 +1,7 @@
 //! The states of several flows, which may be of several tables: what a fast path works with that goes through a burst function by
 //! function.
 
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -247,6 +248,12 @@ impl<'a> OpenFlows<'a> {
         &mut self.entries
     }
 
+    /// The states of the flows, and what services keep for their shards beside the flows.
+    #[inline(always)]
+    pub fn split(&mut self) -> (&mut EntryColumn<'a>, ShardLocals<'_>) {
+        (&mut self.entries, ShardLocals { shards: &mut *self.shards })
+    }
+
     /// The flow at this place.
     #[inline(always)]
     fn flow(&mut self, at: usize) -> Option<FlowMut<'_>> {
@@ -267,6 +274,30 @@ impl<'a> OpenFlows<'a> {
         if let Some(mut flow) = self.flow(at) {
             flow.set_deadline(deadline);
         }
+    }
+}
+
+/// What services keep for the shards of a lane, while flows of these are open.
+pub struct ShardLocals<'s> {
+    // Nothing but `Shard::local` of these may be touched: the tables' entries are in use.
+    shards: &'s mut [Option<Box<Shard>>],
+}
+
+impl ShardLocals<'_> {
+    /// What the service keeps for a shard, if the lane has it.
+    ///
+    /// # Panics
+    /// When the shard was made with something of another type.
+    #[inline]
+    pub fn get_mut<L: Any>(&mut self, shard: ShardId) -> Option<&mut L> {
+        let shard = self.shards.get_mut(shard.index())?.as_deref_mut()?;
+        Some(shard.split().1)
+    }
+}
+
+impl fmt::Debug for ShardLocals<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardLocals").finish_non_exhaustive()
     }
 }
 

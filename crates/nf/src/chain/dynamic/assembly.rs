@@ -43,8 +43,11 @@ impl DynamicChain {
             .map(|((link, naming), decides)| link.place(naming, *decides == Some(false), layout));
         let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
         let deadlines = Deadlines::of(&links, decides.contains(&Some(true)), layout)?;
-        let places: Option<Vec<_>> = links.iter().map(|link| link.steady_place()).collect();
-        let steady = places.and_then(|places| places.into_iter().reduce(StateBits::and));
+        let places: Vec<_> = links.iter().map(|link| link.steady_place()).collect();
+        let has_visitors = links.iter().any(|link| link.is_visitor());
+        let mut each = links.iter().zip(&places);
+        let is_fast = each.all(|(link, place)| place.is_some() || link.is_visitor());
+        let steady = places.into_iter().flatten().reduce(StateBits::and).filter(|_| is_fast);
         Ok(DynamicChain {
             links,
             packet_set,
@@ -54,6 +57,7 @@ impl DynamicChain {
             objects,
             deadlines,
             steady,
+            has_visitors,
         })
     }
 }

@@ -108,15 +108,17 @@ pub(crate) trait LinkStage: Send + Sync {
         None
     }
 
+    /// Whether the function has no flows of the chain and no transactions: on the fast path of the others, packets of known flows
+    /// are presented to it as packets of no flow.
+    fn is_visitor(&self) -> bool;
+
     /// Decides about the packets of a run, if the function has a fast path, and lets the others decide and carry that out.
     fn decide(
         &self,
-        _others: Undecided<'_>,
+        others: Undecided<'_>,
         run: &mut SteadyRun<'_, '_>,
-        _behind: Option<&mut dyn Decided>,
-    ) {
-        run.entries.truncate(0);
-    }
+        behind: Option<&mut dyn Decided>,
+    );
 
     /// As [`Steady::shortest`](crate::Steady::shortest).
     fn shortest(&self, _counts: &[Counter]) -> Nanos {
@@ -356,6 +358,10 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         (is_plain && has_path).then(|| StateBits::of(self.stage.handle))
     }
 
+    fn is_visitor(&self) -> bool {
+        self.shared.is_none() && self.naming == Naming::None
+    }
+
     #[inline(never)]
     fn decide(
         &self,
@@ -363,6 +369,9 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         run: &mut SteadyRun<'_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
+        if self.is_visitor() {
+            return steady_run::visit(self, others.without_counts(F::COUNTS.len()), run, behind);
+        }
         let (counts, own) = others.counts.split_at(others.counts.len() - F::COUNTS.len());
         let function = self.stage.function.steady(own);
         steady_run::decide(

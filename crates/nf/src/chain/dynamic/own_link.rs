@@ -11,6 +11,7 @@ use rheostat_state::{FlowId, FlowMut, FlowTable, StateLayout, TableConfig};
 use rheostat_steer::Steering;
 
 use super::link_stage::{LinkShard, LinkStage, wrong_type};
+use super::steady_run::{self, Decided, SteadyRun, Undecided};
 use crate::chain::{Chain, Stage};
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
@@ -332,6 +333,20 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
 
     fn shared_metrics(&self, metrics: &mut Metrics) {
         self.stage.shared_metrics(metrics);
+    }
+
+    fn is_visitor(&self) -> bool {
+        true
+    }
+
+    fn decide(
+        &self,
+        others: Undecided<'_>,
+        run: &mut SteadyRun<'_, '_>,
+        behind: Option<&mut dyn Decided>,
+    ) {
+        let others = others.without_counts(self.stage.counts());
+        steady_run::visit(self, others, run, behind);
     }
 
     fn save(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}

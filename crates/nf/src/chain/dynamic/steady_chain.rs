@@ -1,12 +1,14 @@
 //! Packets of known flows on the fast path of a chain that is put together at run time.
 
-use rheostat_base::{Counter, Nanos};
+use rheostat_base::{Counter, Nanos, Time};
 use rheostat_packet::Mbuf;
-use rheostat_run::{Batch, LaneCounters, OffloadedFlows, PacketInfo, ShardSet};
+use rheostat_run::{Batch, LaneCounters, OffloadedFlows, PacketInfo};
 use rheostat_state::{EntryColumn, FlowMut, OPEN_FLOWS, StateBits};
 
 use super::DynamicChain;
 use super::steady_run::{SteadyRun, Undecided};
+use super::visits::Visits;
+use crate::chain_service::FastPathCx;
 
 impl DynamicChain {
     /// Runs the chain on the packets from `first` on, up to one of which not all its functions know what to do with it, and returns
@@ -14,33 +16,43 @@ impl DynamicChain {
     pub(super) fn run_steady(
         &self,
         set: StateBits,
-        counts: &[Counter],
         batch: &mut Batch,
         first: usize,
-        shards: &mut ShardSet,
-        counters: &LaneCounters,
+        FastPathCx { counts, shards, out, outbox, stopped }: &mut FastPathCx<'_>,
     ) -> usize {
         let (packets, infos, probes) = batch.parts();
         let mut place = first;
         while place < packets.len() {
             let mut flows = shards.open_flows(set);
             let ahead = infos[place..].iter().zip(&probes[place..]);
+            let side = infos[place].side();
             for (info, probe) in ahead.take(OPEN_FLOWS) {
+                // A function keeps something for its shard, and is to see packets in the order in which they came.
+                if self.has_visitors && info.side() != side {
+                    break;
+                }
                 if !info.is_usual() || !flows.push(info.shard, &info.key(), *probe, info.now) {
                     break;
                 }
             }
-            let opened = flows.entries().len();
+            let (entries, locals) = flows.split();
+            let opened = entries.len();
             if opened == 0 {
                 break;
             }
             let (packets, infos) =
                 (&mut packets[place..place + opened], &infos[place..place + opened]);
-            let deadlines = self.run_opened(counts, packets, infos, flows.entries());
+            let visits = self.has_visitors.then(|| Visits::new(locals, outbox, out.pool()));
+            let run = SteadyRun::new(packets, infos, entries, visits);
+            let (deadlines, visits) = self.run_opened(counts, run);
+            if let Some(visits) = visits {
+                let verdicts = visits.into_verdicts().into_iter();
+                stopped.extend(verdicts.map(|(at, verdict)| (place + at, verdict)));
+            }
             let passed = flows.entries().len();
             for (at, (packet, info)) in packets[..passed].iter().zip(infos).enumerate() {
                 if flows.note_arrival(at, info.forward(), packet.device(), packet.stamp()) {
-                    counters.reordered.increment();
+                    out.counters().reordered.increment();
                 }
                 if let Some(deadline) = deadlines[at] {
                     flows.set_deadline(at, deadline);
@@ -55,21 +67,18 @@ impl DynamicChain {
     }
 
     /// Runs the chain on packets whose flows are open, and leaves open those of the packets that it has run on.
-    fn run_opened(
+    fn run_opened<'r>(
         &self,
         counts: &[Counter],
-        packets: &mut [Mbuf],
-        infos: &[PacketInfo],
-        entries: &mut EntryColumn<'_>,
-    ) -> [Option<rheostat_base::Time>; OPEN_FLOWS] {
-        let mut run = SteadyRun { packets, infos, entries, deadlines: [None; OPEN_FLOWS] };
+        mut run: SteadyRun<'r, '_>,
+    ) -> ([Option<Time>; OPEN_FLOWS], Option<Visits<'r>>) {
         Undecided { links: &self.links, counts }.decide(&mut run, None);
         if let Some(own) = &self.deadlines {
             for (at, deadline) in run.deadlines[..run.entries.len()].iter_mut().enumerate() {
                 *deadline = own.after_run(run.entries, at, *deadline);
             }
         }
-        run.deadlines
+        (run.deadlines, run.visits)
     }
 
     /// As [`SteadyChain::shortest`](crate::steady::SteadyChain::shortest).
@@ -133,7 +142,8 @@ impl DynamicChain {
             return false;
         }
         let (packets, infos) = (std::slice::from_mut(packet), std::slice::from_ref(info));
-        let [deadline, ..] = self.run_opened(counts, packets, infos, &mut entries);
+        let run = SteadyRun::new(packets, infos, &mut entries, None);
+        let ([deadline, ..], _) = self.run_opened(counts, run);
         if entries.is_empty() {
             return false;
         }

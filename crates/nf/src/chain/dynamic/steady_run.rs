@@ -5,6 +5,11 @@
 //! on the stack, in an array of its own type. It calls the function before it, for as many packets as it has decided about. The
 //! first function of the chain finds out how many that are. In the second call, each carries out its steps of these packets: of
 //! packets from inside before the function behind it, of those from outside after it.
+//!
+//! A function without a fast path decides nothing in the first call, if it has no flows of the chain: in the second, the packets are
+//! presented to its handler. What the functions behind it have decided stands, as nothing but addresses, ports and traffic class can
+//! be changed about a packet. A packet that it stops is not presented to them. The packets of such a run all come from one side, so
+//! that the function sees them in the order in which they came.
 
 use arrayvec::ArrayVec;
 use rheostat_base::{Counter, Time};
@@ -14,6 +19,7 @@ use rheostat_state::{EntryColumn, Handle, OPEN_FLOWS, TimePlace};
 use rheostat_steer::Side;
 
 use super::LinkStage;
+use super::visits::Visits;
 use crate::packet::Packet;
 use crate::steady::Steady;
 
@@ -25,6 +31,30 @@ pub(crate) struct SteadyRun<'r, 'f> {
     pub(super) entries: &'r mut EntryColumn<'f>,
     /// When each flow is to end without another packet, as the functions that decide about that have it.
     pub(super) deadlines: [Option<Time>; OPEN_FLOWS],
+    /// The parts of the lane for functions without a fast path, if there are such functions.
+    pub(super) visits: Option<Visits<'r>>,
+    /// The packets whose addresses or ports were changed, one bit each.
+    rewritten: u16,
+}
+
+const _: () = assert!(OPEN_FLOWS <= u16::BITS as usize);
+
+impl<'r, 'f> SteadyRun<'r, 'f> {
+    pub(super) fn new(
+        packets: &'r mut [Mbuf],
+        infos: &'r [PacketInfo],
+        entries: &'r mut EntryColumn<'f>,
+        visits: Option<Visits<'r>>,
+    ) -> SteadyRun<'r, 'f> {
+        let deadlines = [None; OPEN_FLOWS];
+        SteadyRun { packets, infos, entries, deadlines, visits, rewritten: 0 }
+    }
+
+    /// The packets that do not go on, one bit each.
+    #[inline(always)]
+    fn stopped(&self) -> u16 {
+        self.visits.as_ref().map_or(0, Visits::stopped)
+    }
 }
 
 /// The functions of a chain that have yet to decide, and what they count.
@@ -34,7 +64,13 @@ pub(crate) struct Undecided<'l> {
     pub(super) counts: &'l [Counter],
 }
 
-impl Undecided<'_> {
+impl<'l> Undecided<'l> {
+    /// The same without the last `own` counts, which are those of a function that has had its turn.
+    pub(super) fn without_counts(self, own: usize) -> Undecided<'l> {
+        let (counts, _) = self.counts.split_at(self.counts.len() - own);
+        Undecided { counts, ..self }
+    }
+
     /// Lets the last of these decide, and those before it. At the end, all carry out what they have decided.
     pub(super) fn decide(self, run: &mut SteadyRun<'_, '_>, mut behind: Option<&mut dyn Decided>) {
         match self.links.split_last() {
@@ -67,15 +103,17 @@ impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
     /// Carries out the steps of packets from one side.
     #[inline(always)]
     fn commit_from(&mut self, side: Side, run: &mut SteadyRun<'_, '_>) {
+        let stopped = run.stopped();
         let mut states = run.entries.states_mut(self.place);
         let parts = run.packets.iter_mut().zip(run.infos).zip(&mut run.deadlines);
         for (at, ((packet, info), deadline)) in parts.enumerate() {
-            if info.side() != side {
+            if info.side() != side || stopped & 1 << at != 0 {
                 continue;
             }
             let Some(step) = self.steps.get_mut(at).and_then(Option::take) else { continue };
             let packet = &mut Packet::new(packet, info);
             let own = self.function.commit(step, info.now, packet, states.get_mut(at));
+            run.rewritten |= u16::from(packet.is_rewritten()) << at;
             match (self.deadline, *deadline, own) {
                 (Some(place), _, Some(own)) => states.set_time(at, place, own),
                 (None, Some(other), Some(own)) => *deadline = Some(other.min(own)),
@@ -89,20 +127,83 @@ impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
 impl<F: Steady<S>, S: Send + 'static> Decided for Steps<'_, F, S> {
     #[inline(never)]
     fn commit(&mut self, run: &mut SteadyRun<'_, '_>) {
-        let len = run.entries.len();
-        self.steps.truncate(len);
-        let infos = &run.infos[..len];
-        let is_all = |side| infos.iter().all(|info| info.side() == side);
-        if !is_all(Side::Outside) {
+        self.steps.truncate(run.entries.len());
+        let sides = Sides::of(run);
+        if sides.inside {
             self.commit_from(Side::Inside, run);
         }
         if let Some(behind) = &mut self.behind {
             behind.commit(run);
         }
-        if !is_all(Side::Inside) {
+        if sides.outside {
             self.commit_from(Side::Outside, run);
         }
     }
+}
+
+/// The sides from which packets of a run come.
+struct Sides {
+    inside: bool,
+    outside: bool,
+}
+
+impl Sides {
+    #[inline(always)]
+    fn of(run: &SteadyRun<'_, '_>) -> Sides {
+        let from = |side| run.infos[..run.entries.len()].iter().any(|info| info.side() == side);
+        Sides { inside: from(Side::Inside), outside: from(Side::Outside) }
+    }
+}
+
+/// A function without a fast path and without flows of the chain, which has its handler called instead of steps carried out.
+struct Visitor<'l, 'b> {
+    link: &'l dyn LinkStage,
+    /// Its place in the chain.
+    at: usize,
+    behind: Option<&'b mut dyn Decided>,
+}
+
+impl Decided for Visitor<'_, '_> {
+    fn commit(&mut self, run: &mut SteadyRun<'_, '_>) {
+        let is_inside = run.infos[0].side() == Side::Inside;
+        if is_inside {
+            self.visit(run);
+        }
+        if let Some(behind) = &mut self.behind {
+            behind.commit(run);
+        }
+        if !is_inside {
+            self.visit(run);
+        }
+    }
+}
+
+impl Visitor<'_, '_> {
+    /// Presents the packets, which all come from one side, to the function.
+    fn visit(&self, run: &mut SteadyRun<'_, '_>) {
+        let SteadyRun { packets, infos, entries, visits, rewritten, .. } = run;
+        let Some(visits) = visits else { return };
+        for at in 0..entries.len() {
+            let bit = 1 << at;
+            if visits.stopped() & bit == 0 {
+                let packet =
+                    &mut Packet::behind(&mut packets[at], &infos[at], *rewritten & bit != 0);
+                visits.visit(self.link, self.at, at, packet);
+                *rewritten |= u16::from(packet.is_rewritten()) << at;
+            }
+        }
+    }
+}
+
+/// Lets the others decide that have yet to, and then presents the packets to `link` in its turn.
+pub(super) fn visit(
+    link: &dyn LinkStage,
+    others: Undecided<'_>,
+    run: &mut SteadyRun<'_, '_>,
+    behind: Option<&mut dyn Decided>,
+) {
+    let mut visitor = Visitor { link, at: others.links.len(), behind };
+    others.decide(run, Some(&mut visitor));
 }
 
 /// Lets `function` decide about the packets of a run, and then those that have yet to.
