@@ -111,7 +111,7 @@ pub(crate) fn nat(mapping: Mapping) -> Nat {
         .expect("no blocks to divide")
 }
 
-fn firewall_and_nat(mapping: Mapping) -> (impl Chain, StateLayout) {
+pub(crate) fn firewall_and_nat(mapping: Mapping) -> (impl Chain, StateLayout) {
     let mut layout = StateLayout::new();
     let firewall = Stage::new(firewall(), &mut layout).expect("room for one state");
     let nat = Stage::new(nat(mapping), &mut layout).expect("room for another");
