@@ -45,6 +45,20 @@ def on_a_capture():
     print(f"capture: {refused} of {one['received']} packets dropped for {TOO_MANY}, on 1 lane as on 8")
 
 
+def bench():
+    """What a chain with the function of this program costs: nothing is asserted about how much."""
+    text = (here / "synlimit.toml").read_text().replace("connections = 10", "connections = 1000000")
+    config = folder / "bench.toml"
+    config.write_text(text.replace('"outside"', '"inside"'))
+    load = "--flows", "1k", "--spread", "uniform", "--lanes", "1", "--windows", "1", "--window", "10ms", "--json"
+    rows = [json.loads(line) for line in run("bench", "nf", "--config", config, *load).stdout.splitlines()]
+    assert [row["chain"] for row in rows[1:]] == ["monitor+firewall+synlimit"], rows
+    assert rows[1]["ns_per_packet"] > 0, rows
+    wrong = run("bench", "nf", "--chain", "firewall+synlimt", *load, status=2).stderr
+    assert "synlimit" in wrong and "monitor" in wrong, wrong
+    print("bench: a row of monitor+firewall+synlimit")
+
+
 def mistakes():
     wrong = folder / "wrong.toml"
     text = (here / "synlimit.toml").read_text()

@@ -2,6 +2,7 @@
 
 mod ab;
 mod chain;
+mod functions;
 mod nf;
 mod options;
 mod rows;
@@ -15,6 +16,7 @@ pub use chain::chain;
 pub use options::{SEED, flows, given, lanes, moves};
 pub use rows::Rows;
 
+use crate::app::App;
 use crate::error::CommandError;
 use crate::laboratory;
 
@@ -42,9 +44,9 @@ enum Scenario {
 }
 
 /// Measures or compares.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CommandError> {
     Ok(match &args.scenario {
-        Scenario::Nf(args) => nf::run(args)?,
+        Scenario::Nf(args) => nf::run(app, args)?,
         Scenario::Ab(args) => ab::run(args)?,
         Scenario::Laboratory(_) => laboratory::run()?,
     })

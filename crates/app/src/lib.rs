@@ -206,7 +206,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Trace(args) => exit(trace::run(&args)),
         Command::Stop(args) => exit(control::stop(&args)),
         Command::NatHost(args) => exit(nat_host::run(app, &args)),
-        Command::Bench(args) => exit(bench::run(&args)),
+        Command::Bench(args) => exit(bench::run(app, &args)),
         Command::Sim(_) | Command::Advise(_) | Command::Reproduce(_) => exit(laboratory::run()),
     }
 }

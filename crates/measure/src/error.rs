@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use rheostat_kernel::core_set::CoreError;
 use rheostat_nf::ChainError;
+use rheostat_nf::registry::BuildError;
 use rheostat_packet::mbuf::PoolError;
 use rheostat_run::{StartError, Violation};
 use rheostat_state::ArenaError;
@@ -59,6 +60,9 @@ pub enum MeasureError {
     /// The functions do not make a chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// A function cannot be built as configured.
+    #[error("{0}")]
+    Function(BuildError),
     /// The steering does not fit.
     #[error(transparent)]
     Steering(#[from] SteeringError),

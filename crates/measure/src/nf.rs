@@ -7,6 +7,7 @@
 
 mod callgrind;
 mod control;
+mod function_chain;
 mod harness;
 mod measurement;
 mod measuring;
@@ -24,6 +25,7 @@ mod testbed;
 pub use callgrind::Callgrind;
 pub use control::Control;
 pub use control::Controlled;
+pub use function_chain::{FunctionChain, MakeChain};
 pub use measurement::Figure;
 pub use measurement::{Effort, Mode};
 pub use measuring::Measuring;
@@ -166,6 +168,7 @@ impl NfBench {
             ChainKind::AntiDdos => shared::measure_antiddos(spec, self),
             ChainKind::Portscan => shared::measure_portscan(spec, self),
             ChainKind::Bridge => shared::measure_bridge(spec, self),
+            ChainKind::Functions(chain) => runtime::measure_functions(spec, self, chain),
         }
     }
 }

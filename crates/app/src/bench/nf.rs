@@ -1,6 +1,7 @@
 //! `rheo bench nf`: what a chain of network functions costs per packet.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,8 +16,10 @@ use rheostat_measure::nf::{
 use rheostat_measure::{MeasureError, allocation};
 use rheostat_traffic::Distribution;
 
+use super::functions::{NfError, chains_of};
 use super::rows::Rows;
-use super::{SEED, chain, flows, given, lanes, moves};
+use super::{SEED, flows, given, lanes, moves};
+use crate::app::App;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -32,6 +35,9 @@ use super::{SEED, chain, flows, given, lanes, moves};
     --instructions
   rheo bench nf --chain nat --flows 1M --lanes 1 --shards 1,8,128
   rheo bench nf --chain firewall --flows 1M --lanes 1 --measuring
+  # registered functions in a row, and those of a configuration
+  rheo bench nf --chain monitor+policer+firewall+nat --flows 64k --lanes 1
+  rheo bench nf --config configs/nat.toml --flows 64k --lanes 1
   rheo bench nf --json > rows.json
 
 A row's cost is what a packet takes above the harness: the same source and sink with nothing between
@@ -40,9 +46,12 @@ a processor was slow, or ran something else, are taken again; a row that has har
 `preempted`, and a slow one has an estimate for a core that nothing shares beside it (docs/bench.md). Behind each row on several lanes stands its control: as many processes of one lane each,
 with the same packets and at the same time. The row's ratio to it is the median of windows that are taken in turn.")]
 pub(super) struct Args {
-    /// What to measure.
-    #[arg(long = "chain", value_delimiter = ',', value_parser = chain::chain())]
-    chains: Vec<ChainKind>,
+    /// What to measure: a chain that comes along, a registered function, or several in a row, such as monitor+firewall.
+    #[arg(long = "chain", value_delimiter = ',', value_name = "CHAIN")]
+    chains: Vec<String>,
+    /// Measure the functions of this configuration between two devices from memory.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Flows that are open throughout, such as 64k,1M,10M.
     #[arg(long, value_delimiter = ',', value_parser = flows)]
     flows: Vec<u32>,
@@ -130,7 +139,12 @@ enum SourceName {
 }
 
 /// Measures.
-pub(super) fn run(args: &Args) -> Result<ExitCode, MeasureError> {
+pub(super) fn run(app: &App, args: &Args) -> Result<ExitCode, NfError> {
+    let chains = chains_of(app, &args.chains, args.config.as_deref())?;
+    Ok(measure(args, &chains)?)
+}
+
+fn measure(args: &Args, chains: &[ChainKind]) -> Result<ExitCode, MeasureError> {
     let (windows, packets) = (args.windows.into(), args.packets);
     let (window, requested) = (args.window, args.requested);
     let effort = Effort { windows, window, packets, requested, ..Effort::default() };
@@ -143,9 +157,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, MeasureError> {
     let bench =
         NfBench { effort, allocations, control, stages, instructions, processes, measuring };
     if requested {
-        return answer(args, &bench);
+        return answer(args, chains, &bench);
     }
-    let specs = selection(args);
+    let specs = selection(args, chains);
     if packets.is_some() {
         for spec in &specs {
             out!("packets: {}", bench.pass(spec)?);
@@ -168,7 +182,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, MeasureError> {
 }
 
 /// Measures one row as another process requests it.
-fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, MeasureError> {
+fn answer(args: &Args, chains: &[ChainKind], bench: &NfBench) -> Result<ExitCode, MeasureError> {
     // A process that was stopped does not see that the other one has ended.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(io::Error::from)?;
@@ -179,16 +193,16 @@ fn answer(args: &Args, bench: &NfBench) -> Result<ExitCode, MeasureError> {
         let core = own.ok_or(MeasureError::TooFewCores { lanes: lanes.0, cores: lanes.1 })?;
         rheostat_kernel::core_set::pin_current_thread(*core)?;
     }
-    for spec in selection(args) {
+    for spec in selection(args, chains) {
         bench.pass(&spec)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The rows to measure: the usual ones, unless the options select others.
-fn selection(args: &Args) -> Vec<Spec> {
+fn selection(args: &Args, chains: &[ChainKind]) -> Vec<Spec> {
     let lanes = lanes(&args.lanes);
-    let is_narrowed = !(args.chains.is_empty()
+    let is_narrowed = !(chains.is_empty()
         && args.flows.is_empty()
         && args.spread.is_empty()
         && args.sizes.is_empty()
@@ -211,7 +225,7 @@ fn selection(args: &Args) -> Vec<Spec> {
     // What is not given: everything with --all, else the first.
     let or = |all: bool| if all { usize::MAX } else { 1 };
     let selection = Selection {
-        chains: given(args.chains.clone(), &ChainKind::ALL, usize::MAX),
+        chains: given(chains.to_vec(), &ChainKind::ALL, usize::MAX),
         flows: given(args.flows.clone(), &[64_000, 1_000_000, 10_000_000], usize::MAX),
         distributions: given(
             args.spread.clone(),

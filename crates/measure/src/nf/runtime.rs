@@ -24,7 +24,7 @@ use super::measurement::Figure;
 use super::network::network;
 use super::placed::Placed;
 use super::testbed::{RECLAIMED_AFTER, Testbed};
-use super::{NfBench, Spec};
+use super::{FunctionChain, NfBench, Spec};
 use crate::error::MeasureError;
 use crate::memory::{self, LAN, WAN};
 
@@ -192,6 +192,15 @@ fn backend(vip: IpAddr, number: u8) -> BackendConfig {
         IpAddr::V6(_) => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)]),
     };
     BackendConfig { address, port: None, weight: 1, health: Health::Up, server_id: None }
+}
+
+/// Measures registered functions.
+pub(super) fn measure_functions(
+    spec: &Spec,
+    bench: &NfBench,
+    chain: &FunctionChain,
+) -> Result<Figure, MeasureError> {
+    run_on(spec, bench, &(chain.make)(spec.lanes).map_err(MeasureError::Function)?, None)
 }
 
 /// Runs a function alone between two devices.

@@ -6,7 +6,7 @@ use rheostat_functions::{ANTIDDOS, PORTSCAN};
 use rheostat_run::LoadReporting;
 use rheostat_traffic::Distribution;
 
-use super::Measuring;
+use super::{FunctionChain, Measuring};
 use crate::memory::{FrameSize, Load, Servers, SourceKind};
 
 /// Shards of a row, unless it is about their number: those of a run by default.
@@ -56,10 +56,12 @@ pub enum ChainKind {
     Portscan,
     /// The learning bridge of two ports: each address is a station.
     Bridge,
+    /// A chain of registered functions, put together as `rheo run` does.
+    Functions(&'static FunctionChain),
 }
 
 impl ChainKind {
-    /// All of them, from the least to the most.
+    /// Those that come along, from the least to the most.
     pub const ALL: [ChainKind; 20] = [
         ChainKind::Harness,
         ChainKind::EmptyRss,
@@ -87,8 +89,9 @@ impl ChainKind {
         [ChainKind::AntiDdos, ChainKind::Portscan, ChainKind::NatShared, ChainKind::Bridge];
 
     /// The name in rows.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
+            ChainKind::Functions(chain) => &chain.name,
             ChainKind::Harness => "harness",
             ChainKind::Empty => "empty",
             ChainKind::EmptyRss => "empty-rss",
@@ -137,12 +140,14 @@ impl ChainKind {
             ChainKind::AntiDdos => "The detector of attacks with many flows",
             ChainKind::Portscan => "The detector of port scans",
             ChainKind::Bridge => "The learning bridge",
+            ChainKind::Functions(_) => "Registered functions",
         }
     }
 
     /// The servers that the flows of its rows go to.
-    const fn servers(self) -> Servers {
+    fn servers(self) -> Servers {
         match self {
+            ChainKind::Functions(chain) => chain.servers(),
             ChainKind::Lb => Servers::One,
             ChainKind::Bridge => Servers::Stations,
             _ => Servers::Many,
@@ -150,7 +155,10 @@ impl ChainKind {
     }
 
     /// Whether it keeps flows in shards, which lanes can own together.
-    const fn owns_flows(self) -> bool {
+    fn owns_flows(self) -> bool {
+        if let ChainKind::Functions(chain) = self {
+            return chain.owns_flows();
+        }
         use ChainKind::{Firewall, FirewallDynamic, FirewallNat, FirewallNatDynamic};
         use ChainKind::{Lb, Monitor, Nat, NatSymmetric, Policer};
         matches!(self, Firewall | FirewallDynamic | FirewallNat | FirewallNatDynamic)
@@ -166,7 +174,10 @@ impl ChainKind {
     }
 
     /// Whether servers see other endpoints than those of the clients.
-    const fn translates(self) -> bool {
+    fn translates(self) -> bool {
+        if let ChainKind::Functions(chain) = self {
+            return chain.translates();
+        }
         use ChainKind::{FirewallNat, FirewallNatDynamic, Nat, NatShared, NatSymmetric};
         matches!(self, Nat | NatSymmetric | NatShared | FirewallNat | FirewallNatDynamic)
     }
@@ -247,10 +258,16 @@ impl Spec {
             ("--new", new_flow_share.to_string()),
             ("--lanes", self.lanes.to_string()),
         ];
+        let config = match self.chain {
+            ChainKind::Functions(FunctionChain { config: Some(config), .. }) => {
+                Some(("--config", config.display().to_string()))
+            }
+            _ => None,
+        };
         let shards = (self.shards != SHARDS).then(|| ("--shards", self.shards.to_string()));
         let part = self.part.map(|Part { lane, of }| ("--part", format!("{lane}/{of}")));
         let measured = self.measuring.map(|measuring| ("--measured", measuring.name().into()));
-        let options = options.into_iter().chain(shards).chain(part).chain(measured);
+        let options = options.into_iter().chain(config).chain(shards).chain(part).chain(measured);
         let options = options.flat_map(|(name, value)| [name.into(), value]);
         let joint = self.load.joint_shards.then(|| "--joint".into());
         ["bench", "nf"].map(String::from).into_iter().chain(options).chain(joint).collect()
