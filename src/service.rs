@@ -1,7 +1,10 @@
 //! What the author of a service imports, which gets the packets of a lane directly: see `docs/services.md`.
 
 pub use rheostat_base::{Clock, LaneId};
-pub use rheostat_io::{Device, Pacing, PacketConfig, PacketDevice, SimConfig, SimNic, Sink};
+pub use rheostat_io::{
+    Device, DeviceFacts, DeviceRegistration, DeviceSetup, Opening, Pacing, PacketConfig,
+    PacketDevice, PacketOpenError, SimConfig, SimNic, Sink,
+};
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, evaluate_packet};
 pub use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, Tuple};

@@ -212,6 +212,54 @@ QUESTION, REPLIES = b"a\nb\na\nc\na\n", [b"1\n", b"1\n", b"2\n", b"no counter is
 COUNTERS = {"counted": 4, "counters": 2}
 
 
+def link_of_clients(name):
+    ip("link", "add", "ext0", "type", "veth", "peer", "name", "eth0", "netns", name)
+    ip("link", "set", "ext0", "up")
+    ip("-n", name, "link", "set", "eth0", "up")
+    ip("-n", name, "address", "add", "10.78.0.2/24", "dev", "eth0")
+    subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "eth0", "tx", "off"], capture_output=True)
+
+
+def ask_from(name):
+    client = "import socket; end = socket.create_connection(('10.78.0.1', 7000), timeout=30); "
+    client += f"end.sendall({QUESTION!r}); reader = end.makefile('rb'); print([reader.readline() for _ in range(5)])"
+    command = ["ip", "netns", "exec", name, sys.executable, "-c", client]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
+
+
+def own_interface(started, name):
+    """A kind of device of its own serves as those that come along, and is opened anew when its interface returns."""
+    flags = ["--device", "lan=wire:ext0", "--address", "10.78.0.1/24", "--port", 7000, "--counters", 2, "--json"]
+    own, _ = serve(started, "serve", "counter", *flags)
+    assert ask_from(name) == str(REPLIES)
+    summary = end(own)
+    assert summary["requests"] == 5 and summary["violations"] == [], summary
+    text = (here / "counter.toml").read_text().replace("af_packet", "wire")
+    config, control = folder / "wire.toml", folder / "wire.sock"
+    config.write_text(text.replace('interface = "ext0"', 'interface = "ext0"\non_loss = "wait"'))
+    found = run("check", config, "--offline").stdout
+    assert "wire at ext0, waited for when lost" in found, found
+    own, _ = serve(started, "run", config, "--control", control, "--json")
+    assert ask_from(name) == str(REPLIES)
+    ip("link", "delete", "ext0")
+    link = lambda: json.loads(run("status", "--control", control, "--json").stdout)["links"][0]
+    until(lambda: link()["vanished"] == 1, "the interface is gone")
+    link_of_clients(name)
+    until(lambda: link()["returned"] == 1, "the interface is back")
+    again = ask_from(name)
+    assert again == str([b"4\n", b"2\n", b"5\n", b"no counter is left\n", b"6\n"]), again
+    summary = end(own)
+    assert summary["requests"] == 10 and summary["violations"] == [], summary
+    print("own kind of device: serves over a link, which was deleted and returned")
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
 def a_service():
     """Over the kernel's sockets, without privileges, and as root from a configuration over a link."""
     started = []
@@ -228,11 +276,7 @@ def a_service():
             print("service: over the kernel's sockets; not over a link (needs root)")
             return
         ip("netns", "add", name)
-        ip("link", "add", "ext0", "type", "veth", "peer", "name", "eth0", "netns", name)
-        ip("link", "set", "ext0", "up")
-        ip("-n", name, "link", "set", "eth0", "up")
-        ip("-n", name, "address", "add", "10.78.0.2/24", "dev", "eth0")
-        subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "eth0", "tx", "off"], capture_output=True)
+        link_of_clients(name)
         control = folder / "counter.sock"
         own, _ = serve(started, "run", here / "counter.toml", "--control", control, "--json")
         client = "import socket; end = socket.create_connection(('10.78.0.1', 7000), timeout=30); "
@@ -254,6 +298,7 @@ def a_service():
         assert summary["requests"] == 5 and summary["violations"] == [], summary
         assert summary["application"] == COUNTERS, summary
         print("service: 5 requests over the kernel's sockets, and 5 over a link")
+        own_interface(started, name)
     finally:
         for process in started:
             if process.poll() is None:

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId};
 use rheostat_control::Config;
-use rheostat_control::config::device::live::{Access, OnLoss};
+use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
@@ -154,30 +155,40 @@ impl Opener<'_> {
                 DeviceKind::Sim(_) | DeviceKind::Pcap(_) => {
                     self.open_simulated(id, config, configs.len(), &mut devices.writers)?
                 }
-                DeviceKind::Live(live) => self.open_live(id, config, live, &mut devices.watched)?,
+                DeviceKind::Live(live) => {
+                    let interface = live.interface.clone().unwrap_or_default();
+                    let open = self.opening(id, config, live, &interface);
+                    open_interface(id, config, open, &mut devices.watched)?
+                }
                 DeviceKind::Host => {
                     return Err(DeviceError::Host { device: config.name.clone() });
                 }
-                DeviceKind::Registered(own) => own.0.open(&self.opening_of(id, config))?,
+                DeviceKind::Registered(own) => {
+                    let (setup, kept) = (own.0.clone(), self.keep(id, config));
+                    let open = Box::new(move |placement: Option<Vec<QueueId>>| {
+                        setup.open(&kept.opening(placement.as_deref()))
+                    });
+                    open_interface(id, config, open, &mut devices.watched)?
+                }
             };
             devices.devices.push(device);
         }
         Ok(devices)
     }
 
-    fn opening_of<'b>(&'b self, id: DeviceId, config: &'b DeviceConfig) -> Opening<'b> {
-        Opening {
-            name: &config.name,
+    /// What opening a device takes, for as long as it may be opened anew.
+    fn keep(&self, id: DeviceId, config: &DeviceConfig) -> KeptOpening {
+        KeptOpening {
+            config: config.clone(),
             id,
             lanes: self.lanes,
             claimants: self.queue_sharing,
             ordered: self.ordered,
-            hashing: config.hashing,
-            orientation: &config.orientation,
-            steering: self.steering,
-            pool: self.pool,
-            clock: self.clock,
+            steering: self.steering.clone(),
+            pool: self.pool.clone(),
+            clock: self.clock.clone(),
             seed: self.seed,
+            stamps: Arc::default(),
         }
     }
 
@@ -188,7 +199,7 @@ impl Opener<'_> {
         devices: usize,
         writers: &mut Vec<CaptureWriter>,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        let mut nic = self.opening_of(id, config).nic();
+        let mut nic = self.keep(id, config).opening(None).nic();
         match &config.kind {
             DeviceKind::Sim(sim) => {
                 nic.descriptors = sim.queue;
@@ -236,34 +247,6 @@ impl Opener<'_> {
 
     fn shared_clock(&self) -> Arc<dyn ClockSource> {
         Arc::new(self.clock.clone())
-    }
-
-    fn open_live(
-        &self,
-        id: DeviceId,
-        config: &DeviceConfig,
-        live: &LiveConfig,
-        watched: &mut Vec<Watched>,
-    ) -> Result<Box<dyn Device>, DeviceError> {
-        let interface = live.interface.clone().unwrap_or_default();
-        let open = self.opening(id, config, live, &interface);
-        let (device, reopener): (Box<dyn Device>, _) = match live.on_loss {
-            OnLoss::Exit => (open(None)?, None),
-            OnLoss::Wait => {
-                let device = ReopenableDevice::open(open)?;
-                let reopener = device.reopener();
-                (Box::new(device), Some(reopener))
-            }
-        };
-        if config.facts().needs_whole_segments {
-            warn_of_offloads(&config.name, &interface);
-        }
-        // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
-        if !interface.contains('%') {
-            let monitor = device.monitor();
-            watched.push(Watched { device: config.name.clone(), id, interface, monitor, reopener });
-        }
-        Ok(device)
     }
 
     /// What opens a live device, now and whenever its interface is back.
@@ -330,6 +313,68 @@ impl Opener<'_> {
                     }
                 })
             }
+        }
+    }
+}
+
+/// Opens a device, as one that can be opened anew if it waits for its interface, and adds its interface to those to be followed.
+fn open_interface(
+    id: DeviceId,
+    config: &DeviceConfig,
+    open: Box<Open>,
+    watched: &mut Vec<Watched>,
+) -> Result<Box<dyn Device>, DeviceError> {
+    let facts = config.facts();
+    let (device, reopener): (Box<dyn Device>, _) = match facts.waits_for_interface {
+        false => (open(None)?, None),
+        true => {
+            let device = ReopenableDevice::open(open)?;
+            let reopener = device.reopener();
+            (Box::new(device), Some(reopener))
+        }
+    };
+    let Some(interface) = facts.interface else { return Ok(device) };
+    if facts.needs_whole_segments {
+        warn_of_offloads(&config.name, &interface);
+    }
+    // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
+    if !interface.contains('%') {
+        let monitor = device.monitor();
+        watched.push(Watched { device: config.name.clone(), id, interface, monitor, reopener });
+    }
+    Ok(device)
+}
+
+/// What opening a device takes.
+struct KeptOpening {
+    config: DeviceConfig,
+    id: DeviceId,
+    lanes: u16,
+    claimants: u16,
+    ordered: bool,
+    steering: Arc<Steering>,
+    pool: Mempool,
+    clock: Clock,
+    seed: u64,
+    stamps: Arc<AtomicU32>,
+}
+
+impl KeptOpening {
+    fn opening<'a>(&'a self, placement: Option<&'a [QueueId]>) -> Opening<'a> {
+        Opening {
+            name: &self.config.name,
+            id: self.id,
+            lanes: self.lanes,
+            claimants: self.claimants,
+            ordered: self.ordered,
+            hashing: self.config.hashing,
+            orientation: &self.config.orientation,
+            steering: &self.steering,
+            pool: &self.pool,
+            clock: &self.clock,
+            seed: self.seed,
+            placement,
+            stamps: &self.stamps,
         }
     }
 }

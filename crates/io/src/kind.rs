@@ -3,15 +3,16 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use rheostat_base::{Clock, DeviceId};
+use rheostat_base::{Clock, DeviceId, QueueId};
 use rheostat_packet::Mempool;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::text;
+use rheostat_settings::reader::convert::{choice, text};
 use rheostat_steer::{HashOptions, Orientation, Steering};
 
-use crate::{Device, OpenError, SimConfig};
+use crate::{Device, OpenError, PacketConfig, SimConfig};
 
 /// A kind of device that configurations and `--device` can name.
 #[derive(Clone, Copy)]
@@ -87,9 +88,24 @@ pub struct Opening<'a> {
     pub clock: &'a Clock,
     /// The run's seed, which what is random is drawn from.
     pub seed: u64,
+    /// The queue of each bucket, where the device takes the place of one whose interface was gone; in turn otherwise.
+    pub placement: Option<&'a [QueueId]>,
+    /// Counts arrivals: of all devices that follow each other in this place, so that the order of their packets is known.
+    pub stamps: &'a Arc<AtomicU32>,
 }
 
 impl Opening<'_> {
+    /// Packet sockets at an interface of this machine, for a kind that is one.
+    pub fn packet_sockets(&self, interface: &str) -> PacketConfig {
+        PacketConfig {
+            device: self.id,
+            hashing: self.hashing,
+            placement: self.placement.map(<[QueueId]>::to_vec),
+            stamps: self.stamps.clone(),
+            ..PacketConfig::new(self.name, interface, self.lanes, self.steering.clone())
+        }
+    }
+
     /// A simulated NIC with a queue for each lane, for a kind that has a [`Source`](crate::Source) of packets and places them as
     /// hardware does. They arrive at the times of the source; with [`Pacing::Lossless`](crate::Pacing::Lossless), as fast as they
     /// are taken.
@@ -118,6 +134,9 @@ pub struct DeviceFacts {
     pub maps_pool: bool,
     /// Whether packets of TCP are lost if the interface merges or splits segments.
     pub needs_whole_segments: bool,
+    /// Whether the run goes on without the interface when that is gone, and opens the device anew when an interface of its name is
+    /// there again. Otherwise the run ends with it.
+    pub waits_for_interface: bool,
     /// Bytes of the rings of each lane.
     pub ring_bytes: u64,
     /// Why several lanes cannot receive from one of its queues, if they cannot.
@@ -149,6 +168,7 @@ impl DeviceFacts {
         comes_as_taken: false,
         maps_pool: false,
         needs_whole_segments: false,
+        waits_for_interface: false,
         ring_bytes: 0,
         own_queues: None,
         not_beside_kernel: None,
@@ -166,14 +186,7 @@ impl DeviceRegistration {
         D: Device + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        let open = move |argument: &str, opening: &Opening<'_>| match open(argument, opening) {
-            Ok(device) => Ok(Box::new(device) as Box<dyn Device>),
-            Err(source) => {
-                let (device, source) = (opening.name.to_owned(), source.into());
-                Err(OpenError::Own { device, source })
-            }
-        };
-        let open: &'static OpenOwn = Box::leak(Box::new(open));
+        let open = kept(open);
         let setup = move |argument: &str| -> Arc<dyn DeviceSetup> {
             Arc::new(Own { kind: name, argument: argument.to_owned(), open })
         };
@@ -188,6 +201,55 @@ impl DeviceRegistration {
             from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument)))),
         }
     }
+
+    /// An own kind that is an interface of this machine, with the name that its key `interface` has, or that stands behind the kind in
+    /// `--device NAME=KIND:INTERFACE`. Chains and services run on it. When the interface is gone, the run ends, or with
+    /// `on_loss = "wait"` goes on and opens the device anew when the interface is there again: `open` is called with
+    /// [`Opening::placement`] then. Each lane has a queue of its own.
+    ///
+    /// The registration is kept for the rest of the program, and `open` with it.
+    pub fn interface<O, D, E>(name: &'static str, open: O) -> DeviceRegistration
+    where
+        O: Fn(&str, &Opening<'_>) -> Result<D, E> + Send + Sync + 'static,
+        D: Device + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let open = kept(open);
+        let setup = move |interface: &str, waits: bool| -> Arc<dyn DeviceSetup> {
+            Arc::new(OwnInterface { kind: name, interface: interface.to_owned(), waits, open })
+        };
+        let read = move |table: &mut Table<'_>, findings: &mut Findings| {
+            let example = "interface = \"eth1\"";
+            let interface = table.require("interface", example, findings, text);
+            let losses = [("exit", false), ("wait", true)];
+            let waits = table.read("on_loss", findings, choice(&losses)).unwrap_or_default();
+            Some(setup(interface?, waits))
+        };
+        DeviceRegistration {
+            name,
+            summary: "",
+            keys: &["interface", "on_loss"],
+            read: Box::leak(Box::new(read)),
+            from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument, false)))),
+        }
+    }
+}
+
+/// `open` for the rest of the program, with the device named in errors.
+fn kept<O, D, E>(open: O) -> &'static OpenOwn
+where
+    O: Fn(&str, &Opening<'_>) -> Result<D, E> + Send + Sync + 'static,
+    D: Device + 'static,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    let open = move |argument: &str, opening: &Opening<'_>| match open(argument, opening) {
+        Ok(device) => Ok(Box::new(device) as Box<dyn Device>),
+        Err(source) => {
+            let (device, source) = (opening.name.to_owned(), source.into());
+            Err(OpenError::Own { device, source })
+        }
+    };
+    Box::leak(Box::new(open))
 }
 
 /// By the name: no two that are registered have the same.
@@ -216,13 +278,7 @@ struct Own {
 
 impl DeviceSetup for Own {
     fn facts(&self) -> DeviceFacts {
-        let own_queues = Refusal {
-            key: "kind",
-            label: self.kind,
-            why: "its kind gives each lane a queue of its own",
-            help: "",
-        };
-        DeviceFacts { own_queues: Some(own_queues), ..DeviceFacts::PLAYED }
+        DeviceFacts { own_queues: Some(own_queues(self.kind)), ..DeviceFacts::PLAYED }
     }
 
     fn describe(&self) -> String {
@@ -231,6 +287,57 @@ impl DeviceSetup for Own {
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Device>, OpenError> {
         (self.open)(&self.argument, opening)
+    }
+}
+
+/// Why lanes cannot share a queue of a kind that says nothing about it.
+fn own_queues(kind: &'static str) -> Refusal {
+    Refusal {
+        key: "kind",
+        label: kind,
+        why: "its kind gives each lane a queue of its own",
+        help: "",
+    }
+}
+
+/// An interface of a kind that a function opens.
+struct OwnInterface {
+    kind: &'static str,
+    interface: String,
+    waits: bool,
+    open: &'static OpenOwn,
+}
+
+impl DeviceSetup for OwnInterface {
+    fn facts(&self) -> DeviceFacts {
+        DeviceFacts {
+            interface: Some(self.interface.clone()),
+            is_live: true,
+            waits_for_interface: self.waits,
+            own_queues: Some(own_queues(self.kind)),
+            not_beside_kernel: Some(Refusal {
+                key: "kind",
+                label: self.kind,
+                why: "its kind takes all packets of the interface",
+                help: "write kind = \"af_xdp\" or \"af_packet\", or remove `beside_kernel`",
+            }),
+            ..DeviceFacts::PLAYED
+        }
+    }
+
+    fn describe(&self) -> String {
+        let waits = if self.waits { ", waited for when lost" } else { "" };
+        format!("{} at {}{waits}", self.kind, self.interface)
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Device>, OpenError> {
+        (self.open)(&self.interface, opening)
+    }
+}
+
+impl fmt::Debug for OwnInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
     }
 }
 

@@ -1,14 +1,23 @@
-//! A `rheo` with a function of its own, which limits the connections that each host opens, and a service of its own, which counts.
+//! A `rheo` with a function of its own, which limits the connections that each host opens, a service of its own, which counts, and
+//! a kind of device of its own.
 
 mod counter;
 mod synlimit;
 
 use std::process::ExitCode;
 
+use rheostat::service::{DeviceRegistration, Opening, PacketDevice, PacketOpenError};
+
+/// A kind of device of its own: packet sockets under another name.
+fn wire(interface: &str, opening: &Opening<'_>) -> Result<PacketDevice, PacketOpenError> {
+    PacketDevice::open(opening.packet_sockets(interface), opening.pool)
+}
+
 fn main() -> ExitCode {
     rheostat::App::new()
         .named(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
         .shared_function::<synlimit::SynLimit>("synlimit")
         .application("counter", counter::Counter::new)
+        .registered_device(DeviceRegistration::interface("wire", wire))
         .main()
 }

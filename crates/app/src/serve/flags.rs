@@ -259,6 +259,13 @@ fn device(args: &CommonArgs) -> Result<String, Error> {
             let own = addresses.iter().map(IpAddr::to_string);
             ("host", own.chain(args.address.iter().cloned()).collect())
         }
+        KindOverride::Registered(own) if own.0.facts().is_live => {
+            if args.address.is_empty() {
+                return Err(NoAddress.into());
+            }
+            // The flag's device takes the place of this one.
+            ("tap", args.address.clone())
+        }
         _ => return Err(NotLive.into()),
     };
     let addresses: Vec<_> = addresses.iter().map(|address| quote(address)).collect();

@@ -130,8 +130,12 @@ impl LiveConfig {
     }
 
     pub(super) fn facts(&self) -> DeviceFacts {
-        let alike =
-            DeviceFacts { interface: self.interface.clone(), is_live: true, ..DeviceFacts::PLAYED };
+        let alike = DeviceFacts {
+            interface: self.interface.clone(),
+            is_live: true,
+            waits_for_interface: self.on_loss == OnLoss::Wait,
+            ..DeviceFacts::PLAYED
+        };
         let ring = u64::from(self.ring);
         match self.access {
             Access::AfXdp { .. } => DeviceFacts {
