@@ -265,9 +265,24 @@ def a_service():
     started = []
     name = f"ext-clients-{os.getpid()}"
     try:
-        own, (_, _, port) = serve(started, "serve", "counter", "--counters", 2, "--device", "lan=host:127.0.0.1", "--port", 0, "--json")
+        control = folder / "host.sock"
+        flags = ["--device", "lan=host:127.0.0.1", "--port", 0, "--counters", 2, "--control", control, "--json"]
+        own, (_, _, port) = serve(started, "serve", "counter", *flags)
         assert ask("127.0.0.1", int(port), QUESTION, 5) == REPLIES
-        summary = end(own)
+        state = json.loads(run("status", "--control", control, "--json").stdout)
+        assert state["service"]["requests"] == 5 and state["application"] == COUNTERS, state
+        text = run("status", "--control", control).stdout
+        assert text.startswith("TCP       by the kernel, for ") and "own       counted 4" in text, text
+        refused = run("connections", "--control", control, status=2).stderr
+        assert "the kernel does TCP for this service" in refused, refused
+        busy = folder / "busy.toml"
+        busy.write_text(f'[[device]]\nname = "lan"\nkind = "host"\naddress = "127.0.0.1"\n[serve]\nservice = "counter"\nport = {port}\n')
+        (wrong,) = json.loads(run("check", busy, "--json", status=2).stdout)["diagnostics"]
+        assert f"127.0.0.1:{port} is in use" in wrong["message"] and (wrong["key"], wrong["line"]) == ("serve.port", 7), wrong
+        run("stop", "--control", control)
+        out, errors = own.communicate(timeout=60)
+        assert own.returncode == 0 and not control.exists(), (own.returncode, errors)
+        summary = json.loads(out.splitlines()[-1])
         assert summary["requests"] == 5 and summary["tcp_by"] == "kernel" and summary["violations"] == [], summary
         assert summary["application"] == COUNTERS, summary
         found = run("check", here / "counter.toml", "--offline").stdout

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rheostat_base::CoreId;
 use rheostat_control::config::workers::CoreList;
-use rheostat_control::{Config, CoreState, FileId, Machine};
+use rheostat_control::{Config, CoreState, FileId, Machine, NoListener};
 use rheostat_kernel::CoreSet;
 use rheostat_kernel::InterfaceLink;
 use rheostat_observe::control::FileInUse;
+use rheostat_serve::host::{Host, HostError};
 
 /// Symbolic links that are followed to a file that is not there yet: as many as the kernel follows.
 const LINKS: usize = 40;
@@ -51,6 +53,12 @@ impl Machine for ThisMachine {
 
     fn file(&self, path: &Path) -> Option<FileId> {
         file_id(path)
+    }
+
+    fn why_not_listen(&self, at: SocketAddr) -> Option<NoListener> {
+        let error = Host::check(at).err()?;
+        let is_address = matches!(error, HostError::NoSuchAddress(_));
+        Some(NoListener { is_address, reason: error.to_string() })
     }
 }
 

@@ -36,7 +36,7 @@ pub use kernel_addresses::kernel_addresses;
 pub use kernel_follower::KernelFollower;
 pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
-pub use machine::{AnyMachine, CoreState, FileId, Machine};
+pub use machine::{AnyMachine, CoreState, FileId, Machine, NoListener};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};
 pub use reference::Reference;
 pub use registry::Registry;

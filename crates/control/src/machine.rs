@@ -1,6 +1,7 @@
 //! What a configuration refers to on the machine that runs it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use rheostat_base::CoreId;
@@ -19,6 +20,18 @@ pub trait Machine {
 
     /// Which file a path leads to, whatever links and spelling it uses.
     fn file(&self, path: &Path) -> Option<FileId>;
+
+    /// Why no program could listen for connections there, over the kernel's sockets.
+    fn why_not_listen(&self, at: SocketAddr) -> Option<NoListener>;
+}
+
+/// Why no program could listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoListener {
+    /// Whether the address is the reason, and not the port.
+    pub is_address: bool,
+    /// The reason and its fix.
+    pub reason: String,
 }
 
 /// Whether a worker can be pinned to a core.
@@ -71,6 +84,10 @@ impl Machine for AnyMachine {
     }
 
     fn file(&self, _path: &Path) -> Option<FileId> {
+        None
+    }
+
+    fn why_not_listen(&self, _at: SocketAddr) -> Option<NoListener> {
         None
     }
 }

@@ -1,10 +1,11 @@
 //! What a configuration refers to on a machine: interfaces, cores and files.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use rheostat_base::CoreId;
-use rheostat_control::{Config, CoreState, FileId, Machine, Overrides};
+use rheostat_control::{Config, CoreState, FileId, Machine, NoListener, Overrides};
 
 use crate::registry;
 
@@ -33,6 +34,13 @@ impl Machine for Small {
         let name = path.file_name()?.to_str()?;
         let inode = if name.starts_with('b') { 'a' } else { name.chars().next()? };
         Some(FileId::Inode { device: 1, inode: inode.into() })
+    }
+
+    fn why_not_listen(&self, at: SocketAddr) -> Option<NoListener> {
+        let is_address = !at.ip().is_loopback();
+        let reason =
+            if is_address { format!("{at} is not here") } else { format!("{at} is in use") };
+        (is_address || at.port() == 80).then_some(NoListener { is_address, reason })
     }
 }
 
@@ -82,4 +90,17 @@ fn files_are_compared_by_what_they_are() {
         mistakes(&captures("a.pcap", "b.pcap")),
         ["`b.pcap` would be read and overwritten: `a.pcap` is the same file"]
     );
+}
+
+#[test]
+fn services_over_the_kernels_sockets_have_ports_and_addresses_that_are_free() {
+    let service = |address: &str, port: u16| {
+        let device = "[[device]]\nname = \"lan\"\nkind = \"host\"";
+        mistakes(&format!(
+            "{device}\naddress = {address}\n[serve]\nservice = \"echo\"\nport = {port}\n"
+        ))
+    };
+    assert_eq!(service("[\"127.0.0.1\", \"::1\"]", 81), [""; 0]);
+    assert_eq!(service("[\"127.0.0.1\", \"::1\"]", 80), ["127.0.0.1:80 is in use"]);
+    assert_eq!(service("[\"::1\", \"192.0.2.1\"]", 81), ["192.0.2.1:81 is not here"]);
 }

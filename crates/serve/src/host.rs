@@ -106,6 +106,14 @@ impl Host {
         Ok(Host { config, listeners, addresses })
     }
 
+    /// Looks whether a service could listen there, without listening.
+    ///
+    /// # Errors
+    /// As [`Host::bind`].
+    pub fn check(address: SocketAddr) -> Result<(), HostError> {
+        Listeners::check(address)
+    }
+
     /// Starts a thread for each lane.
     ///
     /// # Errors
@@ -121,7 +129,7 @@ impl Host {
         });
         let mut running = RunningHost {
             shared,
-            metrics: Box::new(move |metrics| counting.metrics(metrics)),
+            metrics: Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics)),
             lanes: Vec::new(),
             addresses: self.addresses,
         };
@@ -155,21 +163,14 @@ struct LaneThread {
     thread: JoinHandle<()>,
 }
 
-/// A service that runs. Dropping it ends its threads, and resets its connections.
-pub struct RunningHost {
+/// Looks at a service while it runs.
+#[derive(Clone)]
+pub struct HostControl {
     shared: Arc<Shared>,
-    /// Adds the application's own counts.
     metrics: ReadMetrics,
-    lanes: Vec<LaneThread>,
-    addresses: Vec<SocketAddr>,
 }
 
-impl RunningHost {
-    /// Where it listens, with the ports that the kernel chose.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
+impl HostControl {
     /// Connections at present.
     pub fn connections(&self) -> usize {
         self.shared.bounds.connections()
@@ -185,6 +186,33 @@ impl RunningHost {
         let mut metrics = Metrics::default();
         (self.metrics)(&mut metrics);
         metrics
+    }
+}
+
+impl std::fmt::Debug for HostControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostControl").field("connections", &self.connections()).finish()
+    }
+}
+
+/// A service that runs. Dropping it ends its threads, and resets its connections.
+pub struct RunningHost {
+    shared: Arc<Shared>,
+    /// Adds the application's own counts.
+    metrics: ReadMetrics,
+    lanes: Vec<LaneThread>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl RunningHost {
+    /// Where it listens, with the ports that the kernel chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Looks at it, for as long as it is wanted.
+    pub fn control(&self) -> HostControl {
+        HostControl { shared: self.shared.clone(), metrics: self.metrics.clone() }
     }
 
     /// Whether a lane has ended by itself, which none should.
@@ -207,7 +235,7 @@ impl RunningHost {
         while lanes.iter().any(|lane| !lane.thread.is_finished()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
-        let mut report = HostReport::default();
+        let (mut report, control) = (HostReport::default(), self.control());
         for (number, lane) in lanes.into_iter().enumerate() {
             match lane.thread.is_finished() {
                 false => report.running.push(number),
@@ -215,7 +243,7 @@ impl RunningHost {
                 true => {}
             }
         }
-        HostReport { totals: self.totals(), metrics: self.metrics(), ..report }
+        HostReport { totals: control.totals(), metrics: control.metrics(), ..report }
     }
 
     fn end(&self) {

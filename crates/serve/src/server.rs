@@ -121,7 +121,7 @@ impl TcpServer {
         }
         let app = Arc::new(app);
         let counting = app.clone();
-        let metrics = Box::new(move |metrics: &mut Metrics| counting.metrics(metrics));
+        let metrics = Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics));
         let program = Box::new(Requests { app, clients: Mutex::default() });
         TcpServer::of(program, metrics, listeners, limits, network, lanes, secret)
     }
@@ -140,7 +140,7 @@ impl TcpServer {
     ) -> Result<TcpServer, ServeError> {
         let handler = Arc::new(handler);
         let counting = handler.clone();
-        let metrics = Box::new(move |metrics: &mut Metrics| counting.metrics(metrics));
+        let metrics = Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics));
         TcpServer::of(Box::new(Events(handler)), metrics, listeners, limits, network, lanes, secret)
     }
 

@@ -21,7 +21,7 @@ use crate::times::{RequestTimes, TimesRecord};
 const SHARDS: usize = 1 << 16;
 
 /// Adds the counts of an application.
-pub(crate) type ReadMetrics = Box<dyn Fn(&mut Metrics) + Send + Sync>;
+pub(crate) type ReadMetrics = Arc<dyn Fn(&mut Metrics) + Send + Sync>;
 
 /// What all lanes of a service share.
 pub(crate) struct Shared {

@@ -25,6 +25,7 @@ use rheostat_steer::Fence;
 use rheostat_steer::policy::Settings;
 
 use super::peer::Peer;
+use super::server::Answers;
 use crate::objectives::with_progress;
 
 /// How long a table's fence may take to pass: a worker that polls passes it at once.
@@ -71,12 +72,8 @@ pub(crate) struct Instance {
     pub(crate) service: Option<ServeControl>,
 }
 
-impl Instance {
-    /// Answers a request.
-    ///
-    /// # Errors
-    /// When the client has gone, or does not read.
-    pub(super) fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
+impl Answers for Instance {
+    fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         let reply = match request {
             Request::Status => Ok(self.status()),
             Request::Table { device, entries, shuffle } => {
@@ -97,7 +94,9 @@ impl Instance {
         };
         peer.send(&reply.unwrap_or_else(|message| Reply::Error { message }))
     }
+}
 
+impl Instance {
     fn status(&self) -> Reply {
         let sample = self.view.sample();
         let incomplete = self.files.incomplete();
@@ -142,6 +141,7 @@ impl Instance {
             service: by_name(service),
             application: by_name(own.iter()),
             missing_shards,
+            tcp_by: None,
             backends: backends.map(state).collect(),
         }))
     }
@@ -252,6 +252,6 @@ impl Instance {
 }
 
 /// Counters by their names.
-fn by_name<'a>(counters: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
+pub(crate) fn by_name<'a>(counters: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
     counters.map(|(name, count)| (name.to_owned(), count)).collect()
 }

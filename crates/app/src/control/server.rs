@@ -6,15 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rheostat_observe::control::{self, Reply};
+use rheostat_observe::control::{self, Reply, Request};
 use rustix::net::{Shutdown, shutdown};
 
-use super::instance::Instance;
 use super::peer::Peer;
 use super::socket::ControlSocket;
 
 /// Clients served at the same time.
 const CLIENTS: usize = 16;
+
+/// A running instance, as clients of the control socket see it.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the client has gone, or does not read.
+    fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()>;
+}
 
 /// The control socket of a run in service. Dropping it ends all conversations and removes the socket.
 #[derive(Debug)]
@@ -29,11 +37,12 @@ impl Server {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(socket: ControlSocket, instance: Instance) -> io::Result<Server> {
+    pub(crate) fn start(socket: ControlSocket, instance: impl Answers) -> io::Result<Server> {
         let socket = Arc::new(socket);
         let over = Arc::new(AtomicBool::new(false));
         let (listening, ended) = (socket.clone(), over.clone());
-        let accept = move || accept(&listening, &Arc::new(instance), &ended);
+        let instance: Arc<dyn Answers> = Arc::new(instance);
+        let accept = move || accept(&listening, &instance, &ended);
         let thread = thread::Builder::new().name("rheo-control".into()).spawn(accept)?;
         Ok(Server { socket, over, thread: Some(thread) })
     }
@@ -50,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-fn accept(socket: &ControlSocket, instance: &Arc<Instance>, over: &Arc<AtomicBool>) {
+fn accept(socket: &ControlSocket, instance: &Arc<dyn Answers>, over: &Arc<AtomicBool>) {
     let mut clients: Vec<JoinHandle<()>> = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let Ok((stream, _)) = socket.listener().accept() else {
@@ -64,7 +73,7 @@ fn accept(socket: &ControlSocket, instance: &Arc<Instance>, over: &Arc<AtomicBoo
         let instance = instance.clone();
         let client = move || {
             // The client has closed or does not read: the error cannot be reported to it.
-            let _ = converse(peer, &instance, busy);
+            let _ = converse(peer, &*instance, busy);
         };
         let client = thread::Builder::new().name("rheo-client".into()).spawn(client);
         clients.extend(client);
@@ -74,7 +83,7 @@ fn accept(socket: &ControlSocket, instance: &Arc<Instance>, over: &Arc<AtomicBoo
     }
 }
 
-fn converse(mut peer: Peer, instance: &Instance, busy: bool) -> io::Result<()> {
+fn converse(mut peer: Peer, instance: &dyn Answers, busy: bool) -> io::Result<()> {
     if busy {
         let message = format!("{CLIENTS} clients are being served already: try again later");
         return peer.send(&Reply::Error { message });

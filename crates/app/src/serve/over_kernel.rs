@@ -1,5 +1,7 @@
 //! A service over the kernel's sockets: a device of kind `host`.
 
+mod instance;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,13 +15,15 @@ use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_io::ImpairConfig;
 use rheostat_kernel::identity;
 use rheostat_kernel::privileges;
-use rheostat_serve::host::{Host, HostConfig, HostReport, RunningHost};
+use rheostat_serve::host::{Host, HostConfig, HostControl, HostReport, RunningHost};
 use rheostat_serve::registry::{ApplicationReport, MadeApplication, Making};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
+use self::instance::HostInstance;
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
+use crate::control::{ControlSocket, Server};
 use crate::{assemble, interrupt};
 
 /// Whether the service is run over the kernel's sockets.
@@ -48,6 +52,11 @@ pub(super) fn serve(
     if let Some(identity) = identity {
         privileges::become_later(identity);
     }
+    // Before anything costly: another instance may listen there.
+    let socket = config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
+    if let (Some(socket), Some(identity)) = (&socket, identity) {
+        socket.give_to(identity)?;
+    }
     serve.application.check()?;
     let cores = assemble::choose_cores(config)?;
     let lanes = assemble::lanes(config, &cores);
@@ -60,11 +69,19 @@ pub(super) fn serve(
     privileges::give_up()?;
     privileges::check_all_threads(None)?;
     let running = program.over_kernel(host).map_err(wrong)?;
+    let control = running.control();
+    let instance = HostInstance {
+        control: control.clone(),
+        interrupted: interrupted.clone(),
+        started: Instant::now(),
+    };
+    let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
     for address in running.addresses() {
         out!("listening {address}");
     }
     let ends = Ends { interrupted, duration: config.run.duration, drain_time: serve.drain_time };
-    ends.wait(&running);
+    ends.wait(&running, &control);
+    drop(answers);
     let summary = HostSummary::new(&running.finish(WORKERS_TIME), application, part, lanes);
     match report.json {
         true => out!("{}", serde_json::to_string(&summary).expect("names and numbers")),
@@ -104,7 +121,7 @@ struct Ends {
 
 impl Ends {
     /// Waits until the service is to end, and then until its connections have ended, or have had time to.
-    fn wait(&self, running: &RunningHost) {
+    fn wait(&self, running: &RunningHost, control: &HostControl) {
         let start = Instant::now();
         let mut drained_by: Option<Instant> = None;
         while !running.is_finished() {
@@ -116,7 +133,7 @@ impl Ends {
                     running.drain();
                     drained_by = Some(now + self.drain_time);
                 }
-                Some(end) if now >= end || running.connections() == 0 => return,
+                Some(end) if now >= end || control.connections() == 0 => return,
                 _ => {}
             }
         }

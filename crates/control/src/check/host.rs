@@ -5,7 +5,7 @@ use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 /// Keys that the file may have, each with the reason why it has no meaning.
-const REFUSED: [(&str, &str); 20] = [
+const REFUSED: [(&str, &str); 19] = [
     ("serve.scheduler", "one thread does everything of a request"),
     ("serve.place", "threads run where the kernel has them run"),
     ("serve.beside_kernel", "the addresses are the kernel's anyway"),
@@ -25,7 +25,6 @@ const REFUSED: [(&str, &str); 20] = [
     ("polling", "a lane blocks in epoll"),
     ("pool", "packets are the kernel's"),
     ("state", "connections belong to no shard"),
-    ("observe.control", "a service over the kernel's sockets has no control socket"),
 ];
 
 /// Whether a device's TCP is the kernel's.

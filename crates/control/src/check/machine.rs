@@ -1,14 +1,18 @@
 //! What a configuration needs and the machine does not have.
 
+use std::net::SocketAddr;
+
+use super::host;
 use crate::config::Config;
-use crate::machine::{CoreState, Machine};
+use crate::machine::{CoreState, Machine, NoListener};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
-/// Notes interfaces and cores that the machine has not.
+/// Notes interfaces and cores that the machine has not, and ports at which nothing can listen.
 pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     if findings.clean("device") {
         interfaces(config, machine, findings);
+        listeners(config, machine, findings);
     }
     if findings.clean("workers.cores") {
         cores(config, machine, findings);
@@ -31,6 +35,25 @@ fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
              another machine",
         ));
     }
+}
+
+/// Notes the first place at which a service over the kernel's sockets cannot listen.
+fn listeners(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+    let (true, Some(serve), [device]) = (host::is_host(config), &config.serve, &config.devices[..])
+    else {
+        return;
+    };
+    let at =
+        |&port: &u16| device.addresses.iter().map(move |own| SocketAddr::new(own.address, port));
+    let Some(NoListener { is_address, reason }) =
+        serve.ports.iter().flat_map(at).find_map(|at| machine.why_not_listen(at))
+    else {
+        return;
+    };
+    let key = if is_address { "device[0].address" } else { "serve.port" };
+    let finding = Finding::mistake(key, reason).at(findings.place(key), "nothing can listen here");
+    findings
+        .push(finding.help("`rheo check --offline` checks a configuration for another machine"));
 }
 
 fn cores(config: &Config, machine: &dyn Machine, findings: &mut Findings) {

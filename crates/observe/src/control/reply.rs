@@ -102,6 +102,9 @@ pub struct Status {
     /// Shards whose part is missing in the counters of functions, because their lane has not answered; left out while none is.
     #[serde(default, skip_serializing_if = "is_none")]
     pub missing_shards: usize,
+    /// Whose TCP it is, where it is the kernel's; there are no packets, lanes and shards of rheostat's own then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_by: Option<String>,
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
@@ -148,7 +151,12 @@ fn is_none(count: &usize) -> bool {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.summary)?;
+        match &self.tcp_by {
+            None => write!(f, "{}", self.summary)?,
+            Some(whose) => {
+                write!(f, "TCP       by the {whose}, for {:.3} s", self.summary.seconds)?;
+            }
+        }
         for DeviceState { device, arrived, lost, sent } in &self.devices {
             write!(f, "\ndevice    {device}: {arrived} arrived, {lost} lost, {sent} sent")?;
         }

@@ -16,6 +16,11 @@ const BACKLOG: i32 = 4_096;
 pub(super) struct Listeners(pub(super) Vec<TcpListener>);
 
 impl Listeners {
+    /// Whether one could listen there.
+    pub(super) fn check(address: SocketAddr) -> Result<(), HostError> {
+        open_socket(address, false).map(drop).map_err(|source| error(address, source))
+    }
+
     /// Listeners at `addresses` for `lanes` lanes. The kernel spreads connections over them by their hash. Returns the addresses with
     /// the ports that the kernel picked.
     pub(super) fn open(

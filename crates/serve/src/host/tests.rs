@@ -178,7 +178,7 @@ fn a_long_reply_to_a_slow_reader_takes_the_memory_of_a_piece() {
     }
     stream.shutdown(Shutdown::Write).unwrap();
     stream.read_to_end(&mut buffer).unwrap();
-    wait_until("the connection ends", || host.connections() == 0);
+    wait_until("the connection ends", || host.control().connections() == 0);
     assert_eq!(host.shared.bounds.bytes(), 0);
     assert_eq!(finish(host).totals.bytes_written, 20_000_000 + 6);
 }
@@ -193,13 +193,15 @@ fn peers_that_vanish_reset_or_panic_leave_nothing_behind() {
         if question == b"panic\n" {
             assert_eq!(stream.read(&mut [0; 10]).unwrap_err().kind(), ErrorKind::ConnectionReset);
         } else {
-            let before = host.totals().accepted;
-            wait_until("it is accepted", || before > 0 || host.totals().accepted > 0);
+            let before = host.control().totals().accepted;
+            wait_until("it is accepted", || before > 0 || host.control().totals().accepted > 0);
             sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
         }
         drop(stream);
     }
-    wait_until("all connections end", || host.connections() == 0 && host.totals().accepted == 3);
+    wait_until("all connections end", || {
+        host.control().connections() == 0 && host.control().totals().accepted == 3
+    });
     assert_eq!(host.shared.bounds.bytes(), 0);
     assert_eq!(ask(address, b"still here\n"), b"still here\n");
     let report = finish(host);
@@ -235,7 +237,7 @@ fn connections_beyond_the_bound_are_reset_and_counted() {
     let mut refused = connect(address);
     assert_eq!(refused.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     drop(kept);
-    wait_until("two places are free", || host.connections() == 0);
+    wait_until("two places are free", || host.control().connections() == 0);
     assert_eq!(ask(address, b"now\n"), b"now\n");
     assert_eq!(finish(host).totals.refused, 1);
 }
@@ -264,7 +266,7 @@ fn a_drain_closes_idle_connections_and_finishes_replies() {
     let mut busy = connect(address);
     busy.write_all(b"long 20000000\nnever\n").unwrap();
     busy.read_exact(&mut [0; 1]).unwrap();
-    wait_until("both are there", || host.connections() == 2);
+    wait_until("both are there", || host.control().connections() == 2);
     host.drain();
     assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0);
     let mut rest = Vec::new();
@@ -272,7 +274,7 @@ fn a_drain_closes_idle_connections_and_finishes_replies() {
     assert_eq!(rest.len(), 20_000_000 - 1, "the reply at hand, and no other");
     wait_until("nobody listens", || TcpStream::connect(address).is_err());
     drop((idle, busy));
-    wait_until("all are gone", || host.connections() == 0);
+    wait_until("all are gone", || host.control().connections() == 0);
     assert_eq!(finish(host).totals.finished, 2);
 }
 

@@ -17,6 +17,7 @@ use rheostat_steer::policy::Settings;
 use tempfile::TempDir;
 
 use super::*;
+use crate::control::Instance;
 
 fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,56 @@
+//! A running service over the kernel's sockets, as clients of the control socket see it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rheostat_observe::Summary;
+use rheostat_observe::control::{Reply, Request, Status};
+use rheostat_run::Sample;
+use rheostat_serve::host::HostControl;
+
+use crate::control::{Answers, Peer, by_name};
+
+/// The reply to requests about packets, shards and connections, which are the kernel's.
+const NOT_OURS: &str = "the kernel does TCP for this service, so it has no packets, shards and connections of rheostat's own: \
+                        `ss -tnpi` lists its connections, `tcpdump` shows its packets";
+
+/// A running service over the kernel's sockets.
+#[derive(Debug)]
+pub(super) struct HostInstance {
+    pub(super) control: HostControl,
+    /// Set to end the service.
+    pub(super) interrupted: Arc<AtomicBool>,
+    pub(super) started: Instant,
+}
+
+impl Answers for HostInstance {
+    fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
+        peer.send(&match request {
+            Request::Status => self.status(),
+            Request::Stop => {
+                self.interrupted.store(true, Ordering::Relaxed);
+                Reply::Stopping
+            }
+            _ => Reply::Error { message: NOT_OURS.to_owned() },
+        })
+    }
+}
+
+impl HostInstance {
+    fn status(&self) -> Reply {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let current = ("tcpCurrEstab", self.control.connections() as u64);
+        Reply::Status(Box::new(Status {
+            summary: Summary::so_far(&Sample { seconds, ..Sample::default() }),
+            devices: Vec::new(),
+            tcp: by_name([current].into_iter()),
+            service: by_name(self.control.totals().named()),
+            application: by_name(self.control.metrics().iter()),
+            missing_shards: 0,
+            tcp_by: Some("kernel".to_owned()),
+            backends: Vec::new(),
+        }))
+    }
+}
