@@ -25,6 +25,7 @@ mod laboratory;
 mod links;
 mod load;
 mod machine;
+mod man;
 mod memory;
 mod mtu;
 mod nat_host;
@@ -114,6 +115,8 @@ enum Command {
     Load(Box<load::Args>),
     /// Check a configuration without running it.
     Check(check::Args),
+    /// Print manual pages: of commands, and of the configuration.
+    Man(man::Args),
     /// Run cases: packets in, packets expected.
     Test(cases::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
@@ -192,6 +195,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Serve(args) => exit(serve::run(app, &args)),
         Command::Load(args) => exit(load::run(&args)),
         Command::Check(args) => exit(check::run(app, &args)),
+        Command::Man(args) => exit(man::run(app, &args)),
         Command::Test(args) => exit(cases::run(app, &args)),
         Command::Gen(args) => exit(generate::run(&args)),
         Command::Doctor(args) => exit(doctor::run(&args)),

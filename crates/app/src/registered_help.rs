@@ -1,11 +1,24 @@
-//! `--help` lists the kinds that are registered: policies behind `--policy` and `--polling`.
+//! `--help` lists the kinds that are registered, policies behind `--policy` and `--polling`, and explains flags that override settings by
+//! the declarations of these.
 
 use clap::{Arg, Command};
-use rheostat_control::{DeviceOverride, Registry};
+use rheostat_control::{DeviceOverride, Reference, Registry};
 
 /// The command line with the names of registered kinds behind the help of the flags that take them.
 pub(crate) fn with_names(command: Command, registry: &Registry) -> Command {
     with_names_of(command, registry, false)
+}
+
+/// The help of a flag that overrides a setting, such as `workers.lanes`, from its declaration.
+///
+/// # Panics
+/// If no section has the setting.
+pub(crate) fn help_of(name: &str) -> String {
+    let reference = Reference::of(&Registry::new());
+    match reference.find(name).as_deref() {
+        Ok([entry]) => entry.setting.to_string(),
+        _ => panic!("{name} is declared"),
+    }
 }
 
 fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Command {

@@ -36,6 +36,7 @@ use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::preflight::{PreflightError, preflight};
+use crate::registered_help::help_of;
 use crate::{interrupt, out, serve};
 
 /// Why a run did not start, or has no report.
@@ -130,17 +131,13 @@ pub(crate) struct OverrideArgs {
     /// What workers without packets do:
     #[arg(long, value_name = "NAME")]
     pub(crate) polling: Option<String>,
-    /// How many workers; more than cores share these in turn.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(long, help = help_of("workers.count"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(crate) workers: Option<u16>,
-    /// How many lanes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) lanes: Option<u16>,
-    /// Stop after this long, such as 10s.
-    #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
+    #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Draw everything random from this number, so that a run can be repeated.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help = help_of("run.seed"), value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
@@ -157,18 +154,17 @@ impl OverrideArgs {
             lanes: self.lanes,
             duration: self.duration,
             seed: self.seed,
+            control: None,
         }
     }
 }
 
 /// Loads, assembles, runs, and reports.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
-    let overrides = args.overrides.to_overrides();
-    let (mut config, warnings) =
+    let control = args.control.clone();
+    let overrides = Overrides { control, ..args.overrides.to_overrides() };
+    let (config, warnings) =
         Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
-    if let Some(path) = &args.control {
-        config.observe.control = Some(path.clone());
-    }
     if !warnings.is_empty() {
         out::report(&warnings);
     }

@@ -15,8 +15,6 @@ pub mod state;
 pub mod steering;
 pub mod workers;
 
-use std::path::Path;
-
 use rheostat_nf::registry::{ConfiguredFunction, FunctionSettings};
 use rheostat_run::poll::{Polling, PollingRegistration};
 use rheostat_steer::ClassRules;
@@ -34,13 +32,8 @@ pub use state::StateConfig;
 pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;
 
-use crate::check;
-use crate::machine::{AnyMachine, Machine};
-use crate::overrides::Overrides;
 use crate::registry::Registry;
 use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
-use rheostat_settings::diagnostic::Report;
-use rheostat_settings::document;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 
@@ -96,22 +89,6 @@ pub(crate) fn polling_keys(policies: &[PollingRegistration]) -> Vec<Setting> {
     [policy].into_iter().chain(own).collect()
 }
 
-/// Why a file gave no configuration.
-#[derive(Debug, Error)]
-pub enum LoadError {
-    /// The file could not be read.
-    #[error("cannot read `{path}`: {source}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// The file holds mistakes, or the flags do not fit it.
-    #[error(transparent)]
-    Wrong(#[from] Box<Report>),
-}
-
 /// A device that a run cannot begin with.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MissingInput {
@@ -140,83 +117,6 @@ pub enum MissingInput {
 }
 
 impl Config {
-    /// Reads the configuration `text`, which may name what is in `registry`; `name` is the file's, for messages. Beside the configuration
-    /// comes a report of warnings, mostly empty. Otherwise the report has every mistake found.
-    pub fn parse(
-        text: &str,
-        name: &str,
-        registry: &Registry,
-    ) -> Result<(Config, Report), Box<Report>> {
-        Config::parse_with(text, name, &Overrides::default(), registry)
-    }
-
-    /// As [`Config::parse`], with the command line's flags in place of the file's settings. What is
-    /// checked is the result; a mistake that a flag brings in names the flag.
-    pub fn parse_with(
-        text: &str,
-        name: &str,
-        overrides: &Overrides,
-        registry: &Registry,
-    ) -> Result<(Config, Report), Box<Report>> {
-        Config::parse_for(text, name, None, overrides, &AnyMachine, registry)
-    }
-
-    /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
-    /// one that is to run it.
-    fn parse_for(
-        text: &str,
-        name: &str,
-        file: Option<&Path>,
-        overrides: &Overrides,
-        machine: &dyn Machine,
-        registry: &Registry,
-    ) -> Result<(Config, Report), Box<Report>> {
-        let document = match document::parse(text) {
-            Ok(document) => document,
-            Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
-        };
-        let mut findings = Findings::default();
-        let mut config = Table::read_root(&document, &mut findings, |root, findings| {
-            Config::read(root, registry, findings)
-        });
-        overrides.apply(&mut config, registry, &mut findings);
-        check::across_tables(&config, file, machine, registry, &mut findings);
-        let refused = findings.refuses();
-        let report = Report::new(name, text, findings.into_list());
-        if refused { Err(Box::new(report)) } else { Ok((config, report)) }
-    }
-
-    /// Reads the file at `path` as [`Config::parse_with`] does its text.
-    ///
-    /// # Errors
-    /// [`LoadError`] when the file cannot be read, or holds mistakes.
-    pub fn load(
-        path: &Path,
-        overrides: &Overrides,
-        registry: &Registry,
-    ) -> Result<(Config, Report), LoadError> {
-        Config::load_for(path, overrides, &AnyMachine, registry)
-    }
-
-    /// As [`Config::load`], for `machine`: what it has not is a mistake, and files are compared by what they are.
-    ///
-    /// # Errors
-    /// As [`Config::load`].
-    pub fn load_for(
-        path: &Path,
-        overrides: &Overrides,
-        machine: &dyn Machine,
-        registry: &Registry,
-    ) -> Result<(Config, Report), LoadError> {
-        let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => {
-                Ok(Config::parse_for(&text, &name, Some(path), overrides, machine, registry)?)
-            }
-            Err(source) => Err(LoadError::Read { path: name, source }),
-        }
-    }
-
     /// What policies plan with in a run of so many lanes.
     pub fn settings(&self, lanes: usize) -> Settings {
         self.balance.settings(self.slo, self.workers.offloading.of(lanes))
@@ -260,7 +160,11 @@ impl Config {
         self.chain.iter().find_map(ConfiguredFunction::get)
     }
 
-    fn read(root: &mut Table<'_>, registry: &Registry, findings: &mut Findings) -> Config {
+    pub(crate) fn read(
+        root: &mut Table<'_>,
+        registry: &Registry,
+        findings: &mut Findings,
+    ) -> Config {
         let run = root.section("run", findings, RunConfig::read).flatten();
         let workers = root.section("workers", findings, WorkersConfig::checked);
         let pool = root.section("pool", findings, PoolConfig::read).flatten();

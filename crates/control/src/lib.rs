@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
+//! | `load` | text and flags to a checked configuration |
 //! | `overrides` | the command line's flags in place of the file's settings |
 //! | `check` | contradictions between tables, and with the machine |
 //! | `reference` | every section with its keys, from their declarations |
@@ -22,6 +23,7 @@ mod kernel_addresses;
 pub mod kernel_follower;
 mod kernel_resolver;
 pub mod link_follower;
+mod load;
 pub mod machine;
 pub mod overrides;
 pub mod reference;
@@ -31,11 +33,12 @@ pub use balance::{
     Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
     ShardMigrator,
 };
-pub use config::{Config, LoadError, MissingInput};
+pub use config::{Config, MissingInput};
 pub use kernel_addresses::kernel_addresses;
 pub use kernel_follower::KernelFollower;
 pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
+pub use load::LoadError;
 pub use machine::{AnyMachine, CoreState, FileId, Machine, NoListener};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};
 pub use reference::Reference;

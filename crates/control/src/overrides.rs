@@ -45,6 +45,8 @@ pub struct Overrides {
     pub duration: Option<Duration>,
     /// `--seed N`.
     pub seed: Option<u64>,
+    /// `--control PATH`.
+    pub control: Option<PathBuf>,
 }
 
 /// `NAME=KIND:ARG`: the device `NAME` becomes one of another kind.
@@ -316,6 +318,10 @@ impl Overrides {
             }
         }
         config.run.seed = self.seed.or(config.run.seed);
+        if let Some(path) = &self.control {
+            findings.forget_place("observe.control");
+            config.observe.control = Some(path.clone());
+        }
         if let Some(duration) = self.duration {
             config.run.duration = Some(duration);
             if duration.is_zero() {

@@ -1,5 +1,7 @@
 //! The reference of configurations: every section with its keys, from their declarations.
 
+mod markdown;
+
 use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
 use rheostat_settings::suggestion::ranked;
 

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use rheostat_control::{Config, Finding, Reference};
 use rheostat_settings::declared::{Form, Setting};
 
 use crate::registry;
 
-/// The path of settings from a section to one of its keys.
-type Path<'r> = Vec<&'r Setting>;
+/// The settings from a section to one of its keys.
+type Trail<'r> = Vec<&'r Setting>;
 
-fn paths(reference: &Reference) -> Vec<Path<'_>> {
-    fn add<'r>(above: &Path<'r>, settings: &'r [Setting], paths: &mut Vec<Path<'r>>) {
+fn paths(reference: &Reference) -> Vec<Trail<'_>> {
+    fn add<'r>(above: &Trail<'r>, settings: &'r [Setting], paths: &mut Vec<Trail<'r>>) {
         for setting in settings {
             let mut path = above.clone();
             path.push(setting);
@@ -204,4 +206,15 @@ fn a_key_is_found_by_its_name_or_its_end_and_a_mistyped_one_has_near_names() {
     assert_eq!(names("lnaes"), Err(vec!["workers.lanes".to_owned()]));
     assert_eq!(names("colourless_green"), Err(Vec::new()));
     assert!(names("").is_err());
+}
+
+#[test]
+fn the_page_of_the_documentation_is_what_is_declared() {
+    let page = Reference::of(&registry::all()).to_markdown();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("RHEO_BLESS").is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == page, "docs/configuration.md is old: write it with RHEO_BLESS=1");
 }

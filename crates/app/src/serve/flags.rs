@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::registered_help::help_of;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use rheostat_control::config::ServeConfig;
 use rheostat_control::overrides::KindOverride;
@@ -99,8 +100,7 @@ struct CommonArgs {
     /// choose the lanes of their connections.
     #[arg(long, value_name = "NAME")]
     hash_key: Option<String>,
-    /// How many lanes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: Option<u16>,
     /// Move shards, with their connections, between lanes by this policy:
     #[arg(long, value_name = "NAME")]
@@ -115,8 +115,7 @@ struct CommonArgs {
     /// Where `rheo connections`, `rheo status` and `rheo stop` reach the service: the path of a control socket.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Stop after this long, such as 10s.
-    #[arg(long, value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
+    #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
     /// Time the stages of requests, of one in 256 and of the slowest 1,000, and say where the time went: receive queue, TCP in,
     /// queue, application, waiting for its turn to leave, TCP out. For http, resp, echo and work.
@@ -244,8 +243,7 @@ impl Args {
             + &lines(&application.settings, &self.flags)
             + &steering(&common);
         let parsed = Config::parse_with(&text, "flags", &overrides(&common), &app.registry);
-        let (mut config, _) = parsed.map_err(LoadError::Wrong)?;
-        config.observe.control.clone_from(&common.control);
+        let (config, _) = parsed.map_err(LoadError::Wrong)?;
         Ok((config, common.fault, Report { json: common.json, times: common.times }))
     }
 }
@@ -296,6 +294,7 @@ fn overrides(args: &CommonArgs) -> Overrides {
         polling: args.polling.clone().or(usual),
         lanes: args.lanes,
         duration: args.duration,
+        control: args.control.clone(),
         ..Overrides::default()
     }
 }

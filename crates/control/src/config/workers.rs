@@ -23,7 +23,7 @@ rheostat_settings::settings! {
     #[derive(Eq)]
     pub struct WorkersConfig: Default {
         /// The cores, one worker pinned to each; without it, every core the process may use.
-        cores: Option<CoreList> = optional(parsed("core numbers such as \"0-3,6\""));
+        cores: Option<CoreList> = optional(parsed("core numbers such as \"0-3,6\"").noun("numbers of cores"));
         /// How many workers; without it, one per core. More than cores share these in turn.
         count: Option<u16> = optional(integer(1..=u64::from(MAX_WORKERS))), value("N"), flag("workers");
         /// How many lanes; without it, one per worker.
@@ -34,7 +34,7 @@ rheostat_settings::settings! {
         /// Whether packets leave in the order in which the lanes of a queue have claimed them.
         ordered: bool = boolean(), default(false), with("queue_sharing = 2");
         /// How many lanes are offloading lanes, as `0-4` or `2`: no fewer than the first number, no more than the second.
-        offloading: OffloadingLanes = parsed("numbers of lanes such as \"0-4\""), default(OffloadingLanes::default());
+        offloading: OffloadingLanes = parsed("numbers of lanes such as \"0-4\"").noun("number of lanes, or range"), default(OffloadingLanes::default());
         /// Packets that the ring from one lane to another holds; rounded up to a power of two.
         handoff: usize = count(64..=65_536), default(1_024);
         /// The priority of the workers' threads, as fifo:PRIORITY (SCHED_FIFO) or nice:VALUE; that of the process without it.

@@ -26,7 +26,7 @@ fn a_setting_has_type_unit_bounds_default_help_and_example() {
     let idle = explained("idle").unwrap();
     assert!(idle.contains("function.monitor.idle") && idle.contains("function.antiddos.idle"));
     let ring = explained("device.exclusive").unwrap();
-    assert!(ring.contains("only with  kind = \"af_packet\"") && ring.contains("default    true"));
+    assert!(ring.contains("only with  `kind = \"af_packet\"`") && ring.contains("default    true"));
 }
 
 #[test]

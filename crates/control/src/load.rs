@@ -1,0 +1,110 @@
+//! From the text of a configuration, and the flags of a command line, to a checked configuration.
+
+use std::path::Path;
+
+use rheostat_settings::diagnostic::Report;
+use rheostat_settings::document;
+use rheostat_settings::findings::Findings;
+use rheostat_settings::reader::Table;
+use thiserror::Error;
+
+use crate::check;
+use crate::config::Config;
+use crate::machine::{AnyMachine, Machine};
+use crate::overrides::Overrides;
+use crate::registry::Registry;
+
+/// Why a file gave no configuration.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The file holds mistakes, or the flags do not fit it.
+    #[error(transparent)]
+    Wrong(#[from] Box<Report>),
+}
+
+impl Config {
+    /// Reads the configuration `text`, which may name what is in `registry`; `name` is the file's, for messages. Beside the configuration
+    /// comes a report of warnings, mostly empty. Otherwise the report has every mistake found.
+    pub fn parse(
+        text: &str,
+        name: &str,
+        registry: &Registry,
+    ) -> Result<(Config, Report), Box<Report>> {
+        Config::parse_with(text, name, &Overrides::default(), registry)
+    }
+
+    /// As [`Config::parse`], with the command line's flags in place of the file's settings. What is
+    /// checked is the result; a mistake that a flag brings in names the flag.
+    pub fn parse_with(
+        text: &str,
+        name: &str,
+        overrides: &Overrides,
+        registry: &Registry,
+    ) -> Result<(Config, Report), Box<Report>> {
+        Config::parse_for(text, name, None, overrides, &AnyMachine, registry)
+    }
+
+    /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
+    /// one that is to run it.
+    fn parse_for(
+        text: &str,
+        name: &str,
+        file: Option<&Path>,
+        overrides: &Overrides,
+        machine: &dyn Machine,
+        registry: &Registry,
+    ) -> Result<(Config, Report), Box<Report>> {
+        let document = match document::parse(text) {
+            Ok(document) => document,
+            Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
+        };
+        let mut findings = Findings::default();
+        let mut config = Table::read_root(&document, &mut findings, |root, findings| {
+            Config::read(root, registry, findings)
+        });
+        overrides.apply(&mut config, registry, &mut findings);
+        check::across_tables(&config, file, machine, registry, &mut findings);
+        let refused = findings.refuses();
+        let report = Report::new(name, text, findings.into_list());
+        if refused { Err(Box::new(report)) } else { Ok((config, report)) }
+    }
+
+    /// Reads the file at `path` as [`Config::parse_with`] does its text.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the file cannot be read, or holds mistakes.
+    pub fn load(
+        path: &Path,
+        overrides: &Overrides,
+        registry: &Registry,
+    ) -> Result<(Config, Report), LoadError> {
+        Config::load_for(path, overrides, &AnyMachine, registry)
+    }
+
+    /// As [`Config::load`], for `machine`: what it has not is a mistake, and files are compared by what they are.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_for(
+        path: &Path,
+        overrides: &Overrides,
+        machine: &dyn Machine,
+        registry: &Registry,
+    ) -> Result<(Config, Report), LoadError> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                Ok(Config::parse_for(&text, &name, Some(path), overrides, machine, registry)?)
+            }
+            Err(source) => Err(LoadError::Read { path: name, source }),
+        }
+    }
+}
