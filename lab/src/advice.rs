@@ -15,7 +15,7 @@ use rheostat_state::txn::Profile;
 use crate::contention::{Cost, Pattern, RealLanes, SimulatedLanes};
 use crate::error::BenchError;
 pub use case::Case;
-pub use row::{Row, Table};
+pub use row::Row;
 
 /// Measures and simulates cases.
 #[derive(Clone, Debug)]

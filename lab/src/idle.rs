@@ -19,7 +19,7 @@ use rheostat_measure::nf::{
 use rheostat_traffic::Distribution;
 
 use crate::error::BenchError;
-pub use row::{Row, Table};
+pub use row::Row;
 
 /// Measures rows one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

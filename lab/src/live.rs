@@ -21,7 +21,7 @@ mod wires;
 
 pub use error::LiveError;
 pub use path::Path;
-pub use row::{Row, Table};
+pub use row::Row;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, Time};
+use rheostat_measure::quantiles::Sorted;
 use rheostat_steer::policy::{LoadSnapshot, Plan, Policy, Reason};
 
 use crate::record::Plans;
@@ -71,19 +72,15 @@ impl PlanLog {
 
     /// What it comes to. Only of policies that make `attempts` is it known how many they needed.
     pub(crate) fn summary(&self, attempts: bool) -> Plans {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.took.sort_by(f64::total_cmp);
-        let of_rank = |share: f64| {
-            let rank = (log.took.len() as f64 * share).ceil() as usize;
-            log.took.get(rank.max(1) - 1).copied().unwrap_or(0.0)
-        };
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = Sorted::of(log.took.iter().copied());
         Plans {
             count: log.took.len() as u64,
             moving: log.moving,
             first_attempt: attempts.then_some(log.first_attempt),
             searched: attempts.then_some(log.searched),
-            solve_us_p50: of_rank(0.5),
-            solve_us_p99: of_rank(0.99),
+            solve_us_p50: took.quantile(0.5).unwrap_or(0.0),
+            solve_us_p99: took.quantile(0.99).unwrap_or(0.0),
         }
     }
 }

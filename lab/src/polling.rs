@@ -24,6 +24,7 @@ use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::sleep::{SleepProfile, Sleeper, calibrate};
 use rheostat_measure::noise::Noise;
+use rheostat_measure::quantiles::median;
 use rheostat_measure::rounding::rounded;
 use rheostat_run::Polling;
 use rheostat_run::poll::metronome::{Goal, LatencyGoal, LatencyOf, MetronomeSettings, ModeRules};
@@ -36,7 +37,7 @@ use crate::error::BenchError;
 pub use aims::{Aim, Costs, aims};
 pub use chain::PollingChain;
 pub use competitor::{COMPETITOR, compete};
-pub use row::{Row, Table};
+pub use row::Row;
 
 /// Packets of a trial at most: they lie in memory, and drawing them takes time.
 const PACKETS: f64 = 6e6;
@@ -383,9 +384,8 @@ fn capacity(testbed: &Testbed, lanes: usize) -> Result<f64, BenchError> {
     }
     let delivered =
         |_| busy(1.3 * estimate).map(|seen| seen.sum.delivered as f64 / seen.sum.seconds);
-    let mut delivered = (0..3).map(delivered).collect::<Result<Vec<_>, _>>()?;
-    delivered.sort_by(f64::total_cmp);
-    Ok(delivered[1] / lanes as f64)
+    let delivered = (0..3).map(delivered).collect::<Result<Vec<_>, _>>()?;
+    Ok(median(delivered) / lanes as f64)
 }
 
 /// What sleeps take on a core of a worker: of some calibrations that in which they cost least, so that it is the machine's

@@ -15,7 +15,7 @@ use crate::datagrams::{Datagrams, Spacing};
 use crate::dut;
 use crate::error::BenchError;
 use round::Round;
-pub use row::{Row, Table};
+pub use row::Row;
 
 /// Entries of the indirection table.
 const BUCKETS: usize = 128;

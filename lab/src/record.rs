@@ -16,4 +16,3 @@ pub use request_scenario_header::RequestScenarioHeader;
 pub use row::{Row, Span, rows};
 pub use run::{Plans, Run};
 pub use series::Series;
-pub use table::Table;

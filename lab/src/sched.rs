@@ -37,7 +37,7 @@ use self::measurement::{Capacity, Effort, measure_capacity, measure_open};
 use self::members::application_workers;
 pub use self::request_costs::{CostsEffort, measure_request_costs};
 use self::rig::MOST_CLIENTS;
-pub use self::row::{SchedBenchRow, heading};
+pub use self::row::SchedBenchRow;
 use self::service::{RunningService, ServiceConfig, work};
 pub use self::stage_times::{StageTime, StageTimes};
 pub use self::workload::RigWorkload;

@@ -18,7 +18,7 @@ use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
 use measurement::{Rate, measure_latency, measure_order, measure_rates};
-pub use row::{Row, Table};
+pub use row::Row;
 
 /// How workers share what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

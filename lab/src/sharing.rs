@@ -21,7 +21,7 @@ use crate::error::BenchError;
 use crate::pace::Pace;
 pub(crate) use arrivals::Arrivals;
 use lane::{Lane, Spent};
-pub use row::{Row, Table};
+pub use row::Row;
 use sink::Departures;
 use tables::{FlowState, OwnTables};
 pub(crate) use tables::{SharedTables, Tables};

@@ -17,7 +17,7 @@ use rheostat_steer::policy::dyssect::{
 use rheostat_steer::policy::{Load, SquaredLoad};
 
 use self::instance::Instance;
-pub use row::{Row, heading};
+pub use row::Row;
 
 /// Runs of one problem.
 const RUNS: usize = 3;

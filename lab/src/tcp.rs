@@ -26,7 +26,7 @@ pub use measurement::Load;
 pub use moves::{Moves, MovesBench};
 pub use peers::{IdleBench, IdleRow, Peer, PeerRow, PeersBench};
 pub use processes::TcpProcesses;
-pub use row::{Kind, Row, heading};
+pub use row::{Kind, Row};
 
 /// Measures one row, in this process.
 #[derive(Clone, Copy, Debug)]

@@ -4,13 +4,14 @@
 //! timers: 200 to 400 ms ahead. A figure is the median over rounds, each of which does everything once to every member.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rheostat_base::Time;
+use rheostat_measure::quantiles::median;
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_state::DeadlineWheel;
 use serde::{Deserialize, Serialize};
 
@@ -51,30 +52,17 @@ pub struct Row {
     pub expire_ns: f64,
 }
 
-/// The heading of a table of rows.
-pub fn heading() -> String {
-    format!(
-        "{:<9} {:>9} {:>7} {:>8} {:>8} {:>10} {:>9} {:>9}",
-        "structure",
-        "timers",
-        "rounds",
-        "arm ns",
-        "later ns",
-        "earlier ns",
-        "disarm ns",
-        "expire ns"
-    )
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { structure, timers, rounds, arm_ns, later_ns, earlier_ns, disarm_ns, expire_ns } =
-            self;
-        write!(
-            f,
-            "{structure:<9} {timers:>9} {rounds:>7} {arm_ns:>8.1} {later_ns:>8.1} {earlier_ns:>10.1} {disarm_ns:>9.1} {expire_ns:>9.1}"
-        )
-    }
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("structure", 9, |row| &row.structure),
+        Column::count("timers", 9, |row| row.timers.into()),
+        Column::count("rounds", 7, |row| row.rounds as u64),
+        Column::number("arm ns", 8, 1, |row| row.arm_ns),
+        Column::number("later ns", 8, 1, |row| row.later_ns),
+        Column::number("earlier ns", 10, 1, |row| row.earlier_ns),
+        Column::number("disarm ns", 9, 1, |row| row.disarm_ns),
+        Column::number("expire ns", 9, 1, |row| row.expire_ns),
+    ];
 }
 
 /// What holds deadlines.
@@ -219,11 +207,6 @@ fn round<T: Timers>(timers: &mut T, visits: &Visits, now: &mut Time) -> [f64; 5]
         assert!(now.since(start) < Duration::from_secs(2), "{expired} have expired");
     }
     [arm, later, sooner, disarm, began.elapsed().as_nanos() as f64]
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

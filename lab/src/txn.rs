@@ -20,7 +20,7 @@ use crate::error::BenchError;
 use engine::{Engine, GlobalLock, Optimistic, SharedTable, TwoPhase, Unshared};
 use packets::Packets;
 pub use packets::Workload;
-pub use row::{Row, Table};
+pub use row::Row;
 use window::Window;
 
 /// What keeps lanes apart.

@@ -28,7 +28,6 @@ pub use simulation::{
     Departure, Interference, Interval, LaneResult, MOST_SAMPLES, Policy, Simulation,
     SimulationResult,
 };
-pub use table::Table;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::MeasureError;
 use crate::nf::{Mode, Row};
+use crate::quantiles::Sorted;
 use crate::record::Header;
 
 /// The two command lines, each of which prints rows as JSON.
@@ -75,25 +76,20 @@ impl Comparison {
 
 /// Compares row `row` over all rounds.
 fn ratio(rounds: &[(Vec<Row>, Vec<Row>)], row: usize) -> Ratio {
-    let sorted = |value: fn(&Row, &Row) -> f64| {
-        let mut values: Vec<_> = rounds.iter().map(|(a, b)| value(&a[row], &b[row])).collect();
-        values.sort_by(f64::total_cmp);
-        values
+    let each = |value: fn(&Row, &Row) -> f64| {
+        Sorted::of(rounds.iter().map(|(a, b)| value(&a[row], &b[row])))
     };
-    let median = |values: &[f64]| {
-        let middle = values.len() / 2;
-        // Of an even number, the mean of the two in the middle.
-        (values[(values.len() - 1) / 2] + values[middle]) / 2.0
-    };
-    let ratios = sorted(|a, b| b.mpps / a.mpps);
+    let median = |values: Sorted| values.median().expect("there is a round");
+    let ratios = each(|a, b| b.mpps / a.mpps);
+    let [ratio_min, ratio_max] = ratios.range().expect("there is a round");
     let (a, b) = (rounds[0].0[row].name(), rounds[0].1[row].name());
     Ratio {
         row: if a == b { a } else { format!("{a} : {b}") },
-        a_mpps: median(&sorted(|a, _| a.mpps)),
-        b_mpps: median(&sorted(|_, b| b.mpps)),
-        ratio: median(&ratios),
-        ratio_min: ratios[0],
-        ratio_max: ratios[ratios.len() - 1],
+        a_mpps: median(each(|a, _| a.mpps)),
+        b_mpps: median(each(|_, b| b.mpps)),
+        ratio: median(ratios),
+        ratio_min,
+        ratio_max,
         disturbed: rounds
             .iter()
             .filter(|(a, b)| is_disturbed(&a[row]) || is_disturbed(&b[row]))

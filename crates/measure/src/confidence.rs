@@ -1,5 +1,7 @@
 //! How sure a median is.
 
+use crate::quantiles::Sorted;
+
 /// A median, and between what its true value lies with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Median {
@@ -21,14 +23,12 @@ impl Median {
     ///
     /// # Panics
     /// When there are no values.
-    pub fn of(mut values: Vec<f64>) -> Median {
-        values.sort_by(f64::total_cmp);
-        let count = values.len();
-        let middle = count / 2;
+    pub fn of(values: Vec<f64>) -> Median {
+        let sorted = Sorted::of(values);
+        let (values, count) = (sorted.values(), sorted.values().len());
         let outside = ranks_outside(count);
         Median {
-            // Of an even number, the mean of the two in the middle.
-            value: (values[(count - 1) / 2] + values[middle]) / 2.0,
+            value: sorted.median().expect("there are values"),
             low: values[outside],
             high: values[count - 1 - outside],
         }

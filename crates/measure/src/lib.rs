@@ -12,6 +12,7 @@ pub mod machine;
 pub mod memory;
 pub mod nf;
 pub mod noise;
+pub mod quantiles;
 pub mod record;
 pub mod rounding;
 

@@ -30,7 +30,7 @@ pub use measurement::Figure;
 pub use measurement::{Effort, Mode};
 pub use measuring::Measuring;
 pub use processes::Processes;
-pub use row::{Row, Table};
+pub use row::Row;
 pub use spec::{ChainKind, Part, SHARDS, Selection, Spec};
 pub use stages::{StageNanos, Stages};
 

@@ -1,7 +1,6 @@
 //! What a row states.
 
-use std::fmt;
-
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_observe::profile::ScalingProfile;
 use serde::{Deserialize, Serialize};
 
@@ -71,40 +70,24 @@ impl Row {
     }
 }
 
-/// Rows as lines under a heading.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
-
-impl Table {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<9} {:<21} {:>5} {:<9} {:>8} {:>7} {:>7} {:>9} {:>7}  most aborts",
-            "case", "setting", "lanes", "", "Mpps", "gain", "paper", "aborts", "alone"
-        )
-    }
-
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let origin = if row.simulated { "simulated" } else { "measured" };
-        let times = |gain: f64| format!("{gain:.2} x");
-        let gain = row.gain.map_or_else(String::new, times);
-        let paper = row.gain.map_or_else(String::new, |_| format!("{} x", row.gain_in_paper));
-        let cause = match (&row.cause, row.share) {
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("case", 9, |row| &row.case),
+        Column::name("setting", 21, |row| &row.setting),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::name("", 9, |row| if row.simulated { "simulated" } else { "measured" }),
+        Column::number("Mpps", 8, 2, |row| row.mpps),
+        Column::text("gain", 7, |row| {
+            row.gain.map_or_else(String::new, |gain| format!("{gain:.2} x"))
+        }),
+        Column::text("paper", 7, |row| {
+            row.gain.map_or_else(String::new, |_| format!("{} x", row.gain_in_paper))
+        }),
+        Column::percent("aborts", 9, 2, |row| row.abort_rate),
+        Column::count("alone", 7, |row| row.serial),
+        Column::apart(Column::text("most aborts", 0, |row| match (&row.cause, row.share) {
             (Some(cause), Some(share)) => format!("{:.0} % {cause}", 100.0 * share),
             _ => String::new(),
-        };
-        format!(
-            "{:<9} {:<21} {:>5} {:<9} {:>8.2} {:>7} {:>7} {:>7.2} % {:>7}  {cause}",
-            row.case,
-            row.setting,
-            row.lanes,
-            origin,
-            row.mpps,
-            gain,
-            paper,
-            100.0 * row.abort_rate,
-            row.serial
-        )
-    }
+        })),
+    ];
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rheostat_base::unit::parse_duration;
+use rheostat_measure::record::TableRow;
 use serde::Serialize;
 
 use crate::commands::Failed;
 use crate::commands::machine_costs::{CostsOrigin, UsedCosts};
 use crate::commands::sim::SchedSetup;
-use crate::sim::sched::{Advice, RequestCosts, SchedBench, SchedTable, Variability};
+use crate::sim::sched::{Advice, RequestCosts, SchedBench, SchedRow, Variability};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -147,8 +148,8 @@ fn show(advice: &Advice, used: &UsedCosts, thesis: Option<&ThesisAnswer>) {
         Some(_) => out!("with the thesis's costs: no scheduler can do the load"),
         None => {}
     }
-    out!("{}", SchedTable::heading());
+    out!("{}", SchedRow::heading());
     for row in &advice.considered {
-        out!("{}", SchedTable::line(row));
+        out!("{}", row.line());
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use rheostat_app::operations_of_roots;
 use rheostat_kernel::CoreSet;
 use rheostat_measure::allocation;
-use rheostat_measure::record::RowRecorder;
+use rheostat_measure::record::{RowRecorder, TableRow};
 use serde::Serialize;
 
 use crate::commands::Failed;
@@ -18,8 +18,8 @@ use crate::error::BenchError;
 use crate::record::{RequestRow, RequestScenarioHeader};
 use crate::report::requests;
 use crate::scenario::RequestScenario;
-use crate::sched::{SchedBenchRow, heading};
-use crate::sim::sched::{RequestCosts, SchedRow, SchedTable};
+use crate::sched::SchedBenchRow;
+use crate::sim::sched::{RequestCosts, SchedRow};
 
 /// Measures, as `rheo bench sched`.
 pub(crate) fn measure(scenario: &RequestScenario, choices: &Choices) -> Result<ExitCode, Failed> {
@@ -29,7 +29,7 @@ pub(crate) fn measure(scenario: &RequestScenario, choices: &Choices) -> Result<E
     let operations = operations_of_roots(scenario.targets(), cores.cores().first().copied());
     kept.introduce(&kept.header.header.machine.to_string());
     if !choices.json {
-        out!("{}", heading());
+        out!("{}", SchedBenchRow::heading());
     }
     let mut result = Ok(());
     for &workers in &scenario.workers {
@@ -37,7 +37,7 @@ pub(crate) fn measure(scenario: &RequestScenario, choices: &Choices) -> Result<E
         result = bench.run(|row: &SchedBenchRow| {
             kept.add(row, RequestRow::from(row));
             if !choices.json {
-                out!("{row}");
+                out!("{}", row.line());
             }
         });
         if result.is_err() {
@@ -65,7 +65,7 @@ pub(crate) fn simulate(
     let mut kept = Kept::begin(choices, header)?;
     kept.introduce(&format!("costs: {}", costs.about));
     if !choices.json {
-        out!("{}", SchedTable::heading());
+        out!("{}", SchedRow::heading());
     }
     let mut verdicts = Vec::new();
     let threads = CoreSet::available().map_or(1, |set| set.cores().len());
@@ -73,11 +73,11 @@ pub(crate) fn simulate(
         for row in rows {
             kept.add(row, RequestRow::from(row));
             if !choices.json {
-                out!("{}", SchedTable::line(row));
+                out!("{}", row.line());
             }
         }
         let workers = rows.first().map_or(0, |row| row.cores);
-        let of_rows = SchedTable::verdicts(rows);
+        let of_rows = SchedRow::verdicts(rows);
         verdicts.extend(of_rows.into_iter().map(|verdict| format!("{workers} workers, {verdict}")));
     });
     if !choices.json {

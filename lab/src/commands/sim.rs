@@ -15,12 +15,13 @@ use std::process::ExitCode;
 use rheostat_kernel::CoreSet;
 
 use crate::costs::Costs;
-use crate::record::{FileHeader, Results, Row, Table, rows};
+use crate::record::{FileHeader, Results, Row, rows};
 use crate::report;
 use crate::scenario::AnyScenario;
 use crate::sim::Simulator;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::Clock;
+use rheostat_measure::record::TableRow;
 
 pub(crate) use self::sched::{NOTE as SIMULATED_NOTE, SchedSetup};
 use crate::commands::Failed;
@@ -154,13 +155,13 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failed> {
     kept?;
     let rows = rows(&runs, None);
     if !choices.json {
-        out!("{}", Table::heading());
+        out!("{}", Row::heading());
     }
     for row in &rows {
         if choices.json {
             out!("{}", serde_json::to_string(row).expect("a row is plain data"));
         } else {
-            out!("{}", Table::line(row));
+            out!("{}", row.line());
         }
     }
     if let Some(page) = page {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{LaneId, QueueId, ShardId};
 use rheostat_kernel::CoreSet;
 use rheostat_measure::noise::Noise;
+use rheostat_measure::quantiles::median;
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;
 use rheostat_run::Move;
@@ -107,7 +108,8 @@ fn polls(running: Running, flows: u32) -> Result<Polls, BenchError> {
 /// a burst's growth. What is left of a burst belongs to its packets.
 fn chain_costs(chain: &str, polls: Vec<Polls>) -> ChainCosts {
     let burst = BURST as f64;
-    let (single, full) = (median(&polls[0].single), median(&polls[0].full));
+    let (single, full) =
+        (median(polls[0].single.iter().copied()), median(polls[0].full.iter().copied()));
     let poll_ns = (single - (full - single) / (burst - 1.0)).max(0.0);
     let set = |polls: Polls| SetCosts {
         flows: polls.flows,
@@ -134,7 +136,7 @@ fn handoff() -> Result<Distribution, BenchError> {
         running.stop()?;
         Ok::<_, BenchError>(times)
     };
-    let at_home = median(&measure(false)?);
+    let at_home = median(measure(false)?);
     let crossed = measure(true)?;
     let together = |times: &[f64]| {
         let more = times.iter().map(|time| time - at_home).sum::<f64>().max(0.0);
@@ -148,7 +150,7 @@ fn moves() -> Result<(Distribution, Distribution, Distribution), BenchError> {
     let running = Fixture { lanes: 2, flows: 1 << 10, busy: false, crossed: false }.firewall()?;
     thread::sleep(WARM_UP);
     let idle: Vec<f64> =
-        running.meters.iter().map(|meter| median(&meter.measure(0, WARM_UP))).collect();
+        running.meters.iter().map(|meter| median(meter.measure(0, WARM_UP))).collect();
     let (mut releases, mut installs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let (from, to) = (round % 2, 1 - round % 2);
@@ -224,10 +226,4 @@ pub(crate) fn wakes() -> Distribution {
         times
     });
     Distribution::of(&times)
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(0.0)
 }

@@ -1,9 +1,8 @@
 //! What a row states.
 
-use std::fmt;
-
 use rheostat_measure::confidence::Median;
 use rheostat_measure::nf::Spec;
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::rounded;
 use serde::{Deserialize, Serialize};
 
@@ -56,44 +55,20 @@ impl Row {
     }
 }
 
-/// Rows as lines under a heading.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
-
-impl Table {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<10} {:>5} {:>7} {:>10} {:>12} {:>8} {:>18} {:>6} {:>8}",
-            "chain",
-            "lanes",
-            "windows",
-            "static ns",
-            "balanced ns",
-            "cost",
-            "95 %",
-            "plans",
-            "withheld"
-        )
-    }
-
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-        let range = format!("{} to {}", percent(row.cost_low), percent(row.cost_high));
-        format!(
-            "{:<10} {:>5} {:>7} {:>10.1} {:>12.1} {:>8} {:>18} {:>6} {:>8}",
-            row.chain,
-            row.lanes,
-            row.windows,
-            row.ns_static,
-            row.ns_balanced,
-            percent(row.cost),
-            range,
-            row.plans,
-            row.withheld,
-        )
-    }
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("chain", 10, |row| &row.chain),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::count("windows", 7, |row| row.windows as u64),
+        Column::number("static ns", 10, 1, |row| row.ns_static),
+        Column::number("balanced ns", 12, 1, |row| row.ns_balanced),
+        Column::percent("cost", 8, 2, |row| row.cost),
+        Column::text("95 %", 18, |row| {
+            format!("{:.2} % to {:.2} %", 100.0 * row.cost_low, 100.0 * row.cost_high)
+        }),
+        Column::count("plans", 6, |row| row.plans),
+        Column::count("withheld", 8, |row| row.withheld),
+    ];
 }
 
 #[cfg(test)]
@@ -127,7 +102,7 @@ mod tests {
         assert_eq!((row.ns_static, row.ns_balanced), (200.0, 202.02));
         assert_eq!((row.cost, row.cost_low, row.cost_high), (0.01, 0.01, 0.01));
         assert_eq!((row.plans, row.withheld), (45, 9));
-        let line = format!("{}", Table::line(&row));
+        let line = row.line();
         assert!(line.contains(" 1.00 % "), "{line}");
     }
 }

@@ -1,7 +1,7 @@
 //! What a row states.
 
-use std::fmt;
-
+use rheostat_measure::quantiles::{Sorted, median};
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -38,18 +38,6 @@ pub struct Row {
     pub stolen: f64,
 }
 
-/// The values of all windows in order.
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let values = sorted(values);
-    values[values.len() / 2]
-}
-
 impl Row {
     /// The row of a path from its windows and those of the source alone, of which each was measured in
     /// the same round.
@@ -61,16 +49,17 @@ impl Row {
                 (1e9 * of(&window.cpu) - source) / window.arrived.max(1) as f64
             })
         };
-        let whole = sorted(above(|cpu| cpu.busy));
+        let whole = Sorted::of(above(|cpu| cpu.busy));
+        let [least, greatest] = whole.range().unwrap_or_default();
         let of_windows =
             |value: fn(&Window) -> f64| to_thousandths(median(windows.iter().map(value)));
         Row {
             path: path.name().into(),
             device: path.device().into(),
             flows,
-            cpu_ns_per_packet: to_thousandths(whole[whole.len() / 2]),
-            cpu_ns_min: to_thousandths(whole[0]),
-            cpu_ns_max: to_thousandths(whole[whole.len() - 1]),
+            cpu_ns_per_packet: to_thousandths(whole.median().unwrap_or_default()),
+            cpu_ns_min: to_thousandths(least),
+            cpu_ns_max: to_thousandths(greatest),
             task_ns_per_packet: to_thousandths(median(above(|cpu| cpu.tasks))),
             source_ns_per_packet: to_thousandths(median(
                 source.iter().map(|window| per_sent(window.cpu.busy, window)),
@@ -82,46 +71,22 @@ impl Row {
     }
 }
 
-/// Rows as lines under a heading, and how they compare.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("path", 15, |row| &row.path),
+        Column::name("device", 7, |row| &row.device),
+        Column::count("flows", 8, |row| row.flows.into()),
+        Column::number("cpu ns", 9, 0, |row| row.cpu_ns_per_packet),
+        Column::text("min-max", 17, |row| format!("{:.0}-{:.0}", row.cpu_ns_min, row.cpu_ns_max)),
+        Column::number("tasks ns", 9, 0, |row| row.task_ns_per_packet),
+        Column::number("source", 8, 0, |row| row.source_ns_per_packet),
+        Column::number("Mpps", 7, 3, |row| row.mpps),
+        Column::text("loss", 6, |row| format!("{:.1}%", row.loss * 100.0)),
+        Column::text("stolen", 7, |row| format!("{:.1}%", row.stolen * 100.0)),
+    ];
+}
 
-impl Table {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<15} {:<7} {:>8} {:>9} {:>17} {:>9} {:>8} {:>7} {:>6} {:>7}",
-            "path",
-            "device",
-            "flows",
-            "cpu ns",
-            "min-max",
-            "tasks ns",
-            "source",
-            "Mpps",
-            "loss",
-            "stolen"
-        )
-    }
-
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let range = format!("{:.0}-{:.0}", row.cpu_ns_min, row.cpu_ns_max);
-        format!(
-            "{:<15} {:<7} {:>8} {:>9.0} {:>17} {:>9.0} {:>8.0} {:>7.3} {:>5.1}% {:>6.1}%",
-            row.path,
-            row.device,
-            row.flows,
-            row.cpu_ns_per_packet,
-            range,
-            row.task_ns_per_packet,
-            row.source_ns_per_packet,
-            row.mpps,
-            row.loss * 100.0,
-            row.stolen * 100.0,
-        )
-    }
-
+impl Row {
     /// What the rows with as many flows come to against each other: one line for each path of `rheo`
     /// and each that it is held against.
     pub fn ratios(rows: &[Row]) -> Vec<String> {
@@ -178,6 +143,6 @@ mod tests {
             row(Path::NftMasquerade, 1024, 4.0),
             row(Path::NftMasquerade, 2048, 8.0),
         ];
-        assert_eq!(Table::ratios(&rows), ["rheo-forward / nft-masquerade at 1024 flows: 0.25"]);
+        assert_eq!(Row::ratios(&rows), ["rheo-forward / nft-masquerade at 1024 flows: 0.25"]);
     }
 }

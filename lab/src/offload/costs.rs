@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rheostat_measure::quantiles::median;
 use rheostat_packet::BURST;
 
 use super::Costs;
@@ -49,7 +50,7 @@ pub(super) fn measure(window: Duration) -> Result<Costs, BenchError> {
         testbed.offload(None, 0);
         testbed.wait_away(0)?;
     }
-    let ratios = marked.iter().zip(&home).map(|(marked, home)| marked / home).collect();
+    let ratios = marked.iter().zip(&home).map(|(marked, home)| marked / home);
     testbed.stop()?;
     Ok(Costs {
         home_ns: median(leaving_home),
@@ -69,9 +70,4 @@ fn packet_ns(testbed: &Testbed, window: Duration) -> (f64, f64) {
     let passed = (testbed.feed.gone() - gone) as f64;
     let mpps = passed / start.elapsed().as_secs_f64() / 1e6;
     (median(polls) / BURST as f64, mpps)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

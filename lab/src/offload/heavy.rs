@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use rheostat_base::{ShardId, Time};
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use rheostat_packet::{BURST, FlowKey};
 use rheostat_run::{FlowName, HeavyFlows};
@@ -51,6 +52,17 @@ pub struct HeavyRow {
     pub error: f64,
     /// Of all flows that the lane names, those with less than half of the part that it takes them to have.
     pub overstated: f64,
+}
+
+impl TableRow for HeavyRow {
+    const COLUMNS: &'static [Column<HeavyRow>] = &[
+        Column::name("distribution", 12, |row| &row.distribution),
+        Column::count("top", 5, |row| row.top as u64),
+        Column::percent("weight", 7, 1, |row| row.weight),
+        Column::percent("named", 7, 1, |row| row.named),
+        Column::percent("error", 7, 1, |row| row.error),
+        Column::percent("overstated", 11, 1, |row| row.overstated),
+    ];
 }
 
 /// What a flow sent, as parts of all packets.

@@ -12,6 +12,7 @@ use std::time::Instant;
 use rheostat_base::Time;
 use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::pin_current_thread;
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_hundredths;
 use rheostat_packet::{BURST, FlowKey};
 use rheostat_state::{
@@ -43,6 +44,14 @@ pub struct LookupRow {
     pub one_lookup_ns: f64,
     /// With one for each.
     pub lookup_each_ns: f64,
+}
+
+impl TableRow for LookupRow {
+    const COLUMNS: &'static [Column<LookupRow>] = &[
+        Column::count("functions", 9, |row| row.functions as u64),
+        Column::text("one lookup", 11, |row| format!("{} ns", row.one_lookup_ns)),
+        Column::text("a lookup each", 14, |row| format!("{} ns", row.lookup_each_ns)),
+    ];
 }
 
 /// What one row is measured on.

@@ -1,5 +1,6 @@
 //! What a row says.
 
+use rheostat_measure::record::{Column, TableRow};
 use serde::{Deserialize, Serialize};
 
 /// One policy under one load. The fields are those of the JSON output.
@@ -54,56 +55,33 @@ pub struct Row {
     pub beside_slowdown: Option<f64>,
 }
 
-/// Rows for people.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
+/// A share in percent, to a tenth.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
 
-impl Table {
-    /// Names the columns.
-    pub fn heading() -> String {
-        format!(
-            "{:<14} {:>3} {:>3} {:>5} {:>10} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:<10} {:>6} beside",
-            "policy",
-            "wrk",
-            "ln",
-            "load",
-            "packets/s",
-            "CPU",
-            "source",
-            "loss",
-            "p50 us",
-            "p99 us",
-            "vacation",
-            "mode",
-            "quiet",
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &Row) -> String {
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-        let us = |time: Option<f64>| time.map_or("-".into(), |us| format!("{us:.1}"));
-        let loss = if row.loss > 0.0 { format!("{:.5} %", 100.0 * row.loss) } else { "0".into() };
-        let beside = match (&row.beside, row.beside_slowdown) {
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("policy", 14, |row| &row.policy),
+        Column::count("wrk", 3, |row| row.workers as u64),
+        Column::count("ln", 3, |row| row.lanes as u64),
+        Column::text("load", 5, |row| row.load.to_string()),
+        Column::number("packets/s", 10, 0, |row| row.rate_pps),
+        Column::percent("CPU", 7, 1, |row| row.cpu_share),
+        Column::percent("source", 7, 1, |row| row.source_cpu_share),
+        Column::text("loss", 9, |row| match row.loss {
+            loss if loss > 0.0 => format!("{:.5} %", 100.0 * loss),
+            _ => "0".into(),
+        }),
+        Column::known("p50 us", 9, 1, |row| row.p50_us),
+        Column::known("p99 us", 9, 1, |row| row.p99_us),
+        Column::known("vacation", 9, 1, |row| row.vacation_mean_us),
+        Column::name("mode", 10, |row| &row.mode),
+        Column::text("quiet", 6, |row| percent(row.quiet).replace(".0", "")),
+        Column::text("beside", 0, |row| match (&row.beside, row.beside_slowdown) {
             (Some(beside), Some(slowdown)) => format!("{beside}: {} longer", percent(slowdown)),
             (Some(beside), None) => format!("{beside}: stands still"),
             (None, _) => String::new(),
-        };
-        let line = format!(
-            "{:<14} {:>3} {:>3} {:>5} {:>10.0} {:>7} {:>7} {loss:>9} {:>9} {:>9} {:>9} {:<10} {:>6} {beside}",
-            row.policy,
-            row.workers,
-            row.lanes,
-            row.load,
-            row.rate_pps,
-            percent(row.cpu_share),
-            percent(row.source_cpu_share),
-            us(row.p50_us),
-            us(row.p99_us),
-            us(row.vacation_mean_us),
-            row.mode,
-            percent(row.quiet).replace(".0", ""),
-        );
-        line.trim_end().to_owned()
-    }
+        }),
+    ];
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::{Clock, ClockSource, CoreId, QueueId};
 use rheostat_io::{Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink};
 use rheostat_kernel::CoreSet;
+use rheostat_measure::quantiles::median;
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{
@@ -209,8 +210,7 @@ impl Testbed {
                 }
             }
         }
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+        Ok(median(times))
     }
 }
 

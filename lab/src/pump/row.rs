@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -46,40 +47,17 @@ impl Row {
     }
 }
 
-/// Rows for people.
-#[derive(Debug)]
-pub struct Table;
-
-impl Table {
-    /// Names the columns.
-    pub fn heading() -> String {
-        format!(
-            "{:>8} {:>10} {:>12} {:>10} {:>10} {:>10} {:>11} {:>9}",
-            "away ms",
-            "packets/s",
-            "descriptors",
-            "pumped",
-            "stepped",
-            "expected",
-            "longest ms",
-            "write ns"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &Row) -> String {
-        format!(
-            "{:>8} {:>10} {:>12} {:>10} {:>10} {:>10} {:>11.3} {:>9.1}",
-            row.away_ms,
-            row.rate,
-            row.descriptors,
-            row.dropped_pumped,
-            row.dropped_stepped,
-            row.expected,
-            row.longest_ms,
-            row.write_ns
-        )
-    }
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::text("away ms", 8, |row| row.away_ms.to_string()),
+        Column::count("packets/s", 10, |row| row.rate),
+        Column::count("descriptors", 12, |row| row.descriptors.into()),
+        Column::count("pumped", 10, |row| row.dropped_pumped),
+        Column::count("stepped", 10, |row| row.dropped_stepped),
+        Column::count("expected", 10, |row| row.expected),
+        Column::number("longest ms", 11, 3, |row| row.longest_ms),
+        Column::number("write ns", 9, 1, |row| row.write_ns),
+    ];
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource};
 use rheostat_io::{Device, DrawnArrivals, NullSink, SimNic};
-use rheostat_measure::rounding::rounded;
+use rheostat_measure::quantiles::median;
+use rheostat_measure::rounding::to_tenths;
 use rheostat_packet::{Burst, PoolCache};
 
 use crate::error::BenchError;
@@ -43,6 +44,5 @@ pub(super) fn measure() -> Result<f64, BenchError> {
         }
         times.push(nanos as f64 / taken as f64);
     }
-    times.sort_by(f64::total_cmp);
-    Ok(rounded(times[times.len() / 2], 1e1))
+    Ok(to_tenths(median(times)))
 }

@@ -4,6 +4,7 @@
 //! does, and not the figure.
 
 use rheostat_measure::confidence::Median;
+use rheostat_measure::quantiles::{Sorted, rank};
 
 use super::measurement::OpenRun;
 use super::rig::Sample;
@@ -116,12 +117,11 @@ fn quantile_us(times: &[u32], share: f64) -> Option<f64> {
     if !has_enough(times.len() as u64, share) {
         return None;
     }
-    let rank = (share * times.len() as f64).ceil() as usize;
-    times.get(rank.saturating_sub(1)).map(|nanos| f64::from(*nanos) / 1e3)
+    times.get(rank(times.len(), share)).map(|nanos| f64::from(*nanos) / 1e3)
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| Median::of(values.to_vec()).value)
+    Sorted::of(values.iter().copied()).median()
 }
 
 fn histogram() -> Histogram<u64> {

@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use rheostat_base::Clock;
 use rheostat_base::clock::Cycles;
 use rheostat_kernel::CoreSet;
+use rheostat_measure::quantiles::{Sorted, median};
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;
 use rheostat_tcp::sched::{Outstanding, Scheduler};
@@ -188,7 +189,7 @@ impl Probes {
             let [one, two] = [1, 2].map(|workers| self.working_probe("inline-cfcfs", workers));
             beyond_one.push(two?.worker_ns - one?.worker_ns);
         }
-        let beyond_one = median(beyond_one).unwrap_or(0.0);
+        let beyond_one = median(beyond_one);
         let locks_of_two =
             (locks.queue_taken.median() - locks.queue_free.median() + other - same) / 2.0;
         costs.connection_move_ns = constant(2.0 * (beyond_one - locks_of_two));
@@ -263,7 +264,7 @@ impl Probes {
             polls.push(per_request((later.2.0 - earlier.2.0) as f64));
         }
         let (Some(worker_ns), Some(busy_ns), Some(polls)) =
-            (median(walls), median(busy), median(polls))
+            (Sorted::of(walls).median(), Sorted::of(busy).median(), Sorted::of(polls).median())
         else {
             return Err(service.silent());
         };
@@ -321,11 +322,6 @@ impl Probed {
             tcp_out: times(Stages::tcp_out),
         }
     }
-}
-
-fn median(mut of: Vec<f64>) -> Option<f64> {
-    let middle = of.len() / 2;
-    (!of.is_empty()).then(|| *of.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What a scheduler came to at a load.
 
-use std::fmt;
-
+use rheostat_measure::record::{Column, TableRow, or_dash, to_three_digits};
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Simulated;
@@ -79,75 +78,57 @@ pub struct SchedBenchRow {
     pub simulated: Option<Simulated>,
 }
 
-/// The heading of a table of rows.
-pub fn heading() -> String {
-    format!(
-        "{:<15} {:>4}  {:<19} {:>8} {:>8} {:>8}  {:>7} {:>6} {:>6}  {:>8} {:>8} {:>8} {:>8} {:>6}",
-        "workload",
-        "load",
-        "scheduler",
-        "offered",
-        "achieved",
-        "capacity",
-        "ns/req",
-        "client",
-        "client",
-        "p50 us",
-        "p99",
-        "p99.9",
-        "p99.99",
-        "95 %"
-    )
-}
-
-impl fmt::Display for SchedBenchRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let krps = |rate: f64| format!("{:.1}k", rate / 1e3);
+impl SchedBenchRow {
+    /// A time, or why there is none.
+    fn us(&self, time: Option<f64>) -> String {
         let missing = if self.saturated { "grows" } else { "-" };
-        let us = |time: Option<f64>| time.map_or_else(|| missing.to_owned(), digits);
-        let interval =
-            self.ci95.map_or_else(|| "-".to_owned(), |share| format!("±{:.0} %", 100.0 * share));
-        write!(
-            f,
-            "{:<15} {:>4.2}  {:<19} {:>8} {:>8} {:>8}  {:>7.0} {:>6.0} {:>6.0}  {:>8} {:>8} {:>8} {:>8} {:>6}",
-            self.workload,
-            self.load,
-            self.scheduler,
-            krps(self.offered),
-            self.achieved.map_or_else(|| "-".to_owned(), krps),
-            krps(self.capacity),
-            self.ns_per_request,
-            self.client_ns[0],
-            self.client_ns[1],
-            us(self.p50_us),
-            us(self.p99_us),
-            us(self.p999_us),
-            us(self.p9999_us),
-            interval
-        )?;
-        if let Some([least, greatest]) = self.core_to_core_ns
-            && !are_like([least, greatest])
-        {
-            write!(
-                f,
-                "\n    lines took {least:.0} to {greatest:.0} ns between the first two workers: their distance changed meanwhile"
-            )?;
-        }
-        if let Some(stages) = &self.stages {
-            write!(f, "\n{stages}")?;
-        }
-        if let Some(simulated) = &self.simulated {
-            write!(f, "\n    {simulated}")?;
-            if let Some(caution) = simulated.caution(self.core_to_core_ns) {
-                write!(f, "\n    {caution}")?;
-            }
-        }
-        Ok(())
+        time.map_or_else(|| missing.to_owned(), to_three_digits)
     }
 }
 
-/// A time to three digits.
-fn digits(us: f64) -> String {
-    let decimals = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
-    format!("{us:.decimals$}")
+/// Requests per second, in thousands.
+fn krps(rate: f64) -> String {
+    format!("{:.1}k", rate / 1e3)
+}
+
+impl TableRow for SchedBenchRow {
+    const COLUMNS: &'static [Column<SchedBenchRow>] = &[
+        Column::name("workload", 15, |row| &row.workload),
+        Column::number("load", 4, 2, |row| row.load),
+        Column::apart(Column::name("scheduler", 19, |row| &row.scheduler)),
+        Column::text("offered", 8, |row| krps(row.offered)),
+        Column::text("achieved", 8, |row| or_dash(row.achieved, krps)),
+        Column::text("capacity", 8, |row| krps(row.capacity)),
+        Column::apart(Column::number("ns/req", 7, 0, |row| row.ns_per_request)),
+        Column::number("client", 6, 0, |row| row.client_ns[0]),
+        Column::number("client", 6, 0, |row| row.client_ns[1]),
+        Column::apart(Column::text("p50 us", 8, |row| row.us(row.p50_us))),
+        Column::text("p99", 8, |row| row.us(row.p99_us)),
+        Column::text("p99.9", 8, |row| row.us(row.p999_us)),
+        Column::text("p99.99", 8, |row| row.us(row.p9999_us)),
+        Column::text("95 %", 6, |row| {
+            or_dash(row.ci95, |share| format!("±{:.0} %", 100.0 * share))
+        }),
+    ];
+
+    fn remarks(&self) -> String {
+        let mut text = String::new();
+        if let Some([least, greatest]) = self.core_to_core_ns
+            && !are_like([least, greatest])
+        {
+            text += &format!(
+                "\n    lines took {least:.0} to {greatest:.0} ns between the first two workers: their distance changed meanwhile"
+            );
+        }
+        if let Some(stages) = &self.stages {
+            text += &format!("\n{stages}");
+        }
+        if let Some(simulated) = &self.simulated {
+            text += &format!("\n    {simulated}");
+            if let Some(caution) = simulated.caution(self.core_to_core_ns) {
+                text += &format!("\n    {caution}");
+            }
+        }
+        text
+    }
 }

@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Exp1;
 use rheostat_base::{Clock, ClockSource, CoreId, Histogram};
+use rheostat_measure::quantiles::median;
 use rheostat_packet::{Mempool, MempoolConfig};
 
 use super::queue::Queue;
@@ -135,12 +136,6 @@ pub(super) fn measure_rates(
         by_own: own.map_or(0.0, |own| median(rounds.iter().map(|round| round[place] / round[own]))),
     };
     Ok((0..bench.queues.len()).map(rate).collect())
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What becomes of packets that are all there from the start.

@@ -1,5 +1,6 @@
 //! What a row says.
 
+use rheostat_measure::record::{Column, TableRow};
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{Order, Rate};
@@ -108,55 +109,22 @@ impl Row {
     }
 }
 
-/// Rows for people.
-#[derive(Debug)]
-pub struct Table;
-
-impl Table {
-    /// Names the columns.
-    pub fn heading() -> String {
-        format!(
-            "{:<13} {:>7} {:>5} {:<5} {:>6} {:>8} {:>7} {:>9} {:>9} {:>10} {:>7} {:>5} {:>7} {:>9} {:>9}",
-            "queue",
-            "workers",
-            "bytes",
-            "work",
-            "load",
-            "Mpps",
-            "by own",
-            "mean us",
-            "p99 us",
-            "reordered",
-            "extent",
-            "lost",
-            "doubled",
-            "preempted",
-            "delay us"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &Row) -> String {
-        let figure = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        format!(
-            "{:<13} {:>7} {:>5} {:<5} {:>6} {:>8} {:>7} {:>9} {:>9} {:>10} {:>7} {:>5} {:>7} {:>9} {:>9}",
-            row.queue,
-            row.workers,
-            row.size,
-            row.work,
-            figure(row.load, 2),
-            figure(row.mpps, 2),
-            figure(row.by_per_worker, 3),
-            figure(row.mean_us, 2),
-            figure(row.p99_us, 2),
-            format!("{:.3} %", row.reordered_share * 100.0),
-            row.extent,
-            row.lost,
-            row.duplicated,
-            row.preempted,
-            figure(row.ordered_delay_p99_us, 2)
-        )
-    }
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("queue", 13, |row| &row.queue),
+        Column::count("workers", 7, |row| row.workers as u64),
+        Column::count("bytes", 5, |row| row.size as u64),
+        Column::name("work", 5, |row| &row.work),
+        Column::known("load", 6, 2, |row| row.load),
+        Column::known("Mpps", 8, 2, |row| row.mpps),
+        Column::known("by own", 7, 3, |row| row.by_per_worker),
+        Column::known("mean us", 9, 2, |row| row.mean_us),
+        Column::known("p99 us", 9, 2, |row| row.p99_us),
+        Column::percent("reordered", 10, 3, |row| row.reordered_share),
+        Column::count("extent", 7, |row| row.extent),
+        Column::count("lost", 5, |row| row.lost),
+        Column::count("doubled", 7, |row| row.duplicated),
+        Column::count("preempted", 9, |row| row.preempted),
+        Column::known("delay us", 9, 2, |row| row.ordered_delay_p99_us),
+    ];
 }

@@ -1,7 +1,7 @@
 //! What a row states.
 
-use std::fmt;
-
+use rheostat_measure::quantiles::{Sorted, median};
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,8 @@ impl Row {
         windows: &[Window],
         own: Option<&[Window]>,
     ) -> Row {
-        let nanos = sorted(windows.iter().map(Window::nanos_per_packet));
+        let nanos = Sorted::of(windows.iter().map(Window::nanos_per_packet));
+        let [least, greatest] = nanos.range().unwrap_or_default();
         let ratio = |of: fn(&Window) -> f64| {
             let pairs = windows.iter().zip(own?);
             Some(to_thousandths(median(pairs.map(|(theirs, own)| of(theirs) / of(own)))))
@@ -61,9 +62,9 @@ impl Row {
             action: action.name().into(),
             flows: arrivals.flows.len() as u32,
             lanes: arrivals.lanes(),
-            ns_per_packet: to_thousandths(nanos[windows.len() / 2]),
-            ns_min: to_thousandths(nanos[0]),
-            ns_max: to_thousandths(nanos[windows.len() - 1]),
+            ns_per_packet: to_thousandths(nanos.median().unwrap_or_default()),
+            ns_min: to_thousandths(least),
+            ns_max: to_thousandths(greatest),
             cycles_per_packet: to_thousandths(median(
                 windows.iter().map(|window| window.spent.cycles as f64 / packets(window)),
             )),
@@ -87,60 +88,21 @@ impl Window {
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let values = sorted(values);
-    values[values.len() / 2]
-}
-
-/// Rows as lines under a heading.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
-
-impl Table {
-    /// The heading. The last two columns compare with tables per shard in the same rounds.
-    pub fn heading() -> String {
-        format!(
-            "{:<10} {:<8} {:>8} {:>5} {:>8} {:>13} {:>8} {:>7} {:>10} {:>7} {:>7}",
-            "system",
-            "action",
-            "flows",
-            "lanes",
-            "ns",
-            "min-max",
-            "cycles",
-            "Mpps",
-            "reordered",
-            "time x",
-            "rate x"
-        )
-    }
-
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let range = format!("{:.0}-{:.0}", row.ns_min, row.ns_max);
-        let reordered = format!("{:.2} %", 100.0 * row.reordered);
-        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        format!(
-            "{:<10} {:<8} {:>8} {:>5} {:>8.1} {:>13} {:>8.0} {:>7.3} {:>10} {:>7} {:>7}",
-            row.system,
-            row.action,
-            row.flows,
-            row.lanes,
-            row.ns_per_packet,
-            range,
-            row.cycles_per_packet,
-            row.mpps,
-            reordered,
-            ratio(row.time_ratio),
-            ratio(row.rate_ratio),
-        )
-    }
+impl TableRow for Row {
+    /// The last two columns compare with tables per shard in the same rounds.
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("system", 10, |row| &row.system),
+        Column::name("action", 8, |row| &row.action),
+        Column::count("flows", 8, |row| row.flows.into()),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::number("ns", 8, 1, |row| row.ns_per_packet),
+        Column::text("min-max", 13, |row| format!("{:.0}-{:.0}", row.ns_min, row.ns_max)),
+        Column::number("cycles", 8, 0, |row| row.cycles_per_packet),
+        Column::number("Mpps", 7, 3, |row| row.mpps),
+        Column::percent("reordered", 10, 2, |row| row.reordered),
+        Column::known("time x", 7, 2, |row| row.time_ratio),
+        Column::known("rate x", 7, 2, |row| row.rate_ratio),
+    ];
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rheostat_steer::policy::{self, Settings, UnknownPolicy};
 use thiserror::Error;
 
-pub use self::row::{CaseRow, CaseTable, Gap, gaps};
+pub use self::row::{CaseRow, Gap, gaps};
 
 pub(super) use self::packets::CasePackets;
 use self::packets::Heavy;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rheostat_measure::quantiles::rank;
 use rheostat_steer::policy::{Class, ClassLoad, Waits};
 
 /// One regular packet in so many is measured; priority packets are few, so all are.
@@ -77,7 +78,7 @@ impl ClassMeter {
 impl OfClass {
     fn load(mut self, percentile: f64) -> ClassLoad {
         let samples = self.waits.len();
-        let rank = ((samples as f64 * percentile).ceil() as usize).clamp(1, samples) - 1;
+        let rank = rank(samples, percentile).min(samples - 1);
         let (_, tail, _) = self.waits.select_nth_unstable(rank);
         let tail = Duration::from_nanos(*tail);
         let mean = Duration::from_nanos(self.waits.iter().sum::<u64>() / samples as u64);

@@ -14,7 +14,7 @@ use rheostat_steer::policy::dyssect::{Counts, Dyssect};
 use rheostat_steer::policy::{Class, Latency, Objectives, Policy, Rsspp};
 use thiserror::Error;
 
-pub use self::row::{RateRow, RateTable};
+pub use self::row::RateRow;
 use super::SimError;
 use super::cases::Case;
 use super::parallel::in_parallel;

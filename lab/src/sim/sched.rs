@@ -39,7 +39,7 @@ pub use self::advice::{Advice, AdviceError};
 pub use self::costs::{Cost, RequestCosts, RequestCostsError};
 pub use self::costs_source::{CostsSource, UnknownCosts};
 use self::estimate::Precision;
-pub use self::row::{SchedRow, SchedTable};
+pub use self::row::SchedRow;
 use self::trial::Setting;
 pub use self::workload::{UnknownWorkload, Variability, Workload};
 use super::parallel::in_parallel;

@@ -20,7 +20,7 @@ use rheostat_steer::policy::{
 };
 use thiserror::Error;
 
-pub use self::row::{SloRow, SloTable};
+pub use self::row::SloRow;
 use self::zipf::ZipfPackets;
 pub(super) use self::zipf::first_of_tail;
 use super::ledger::Ledger;

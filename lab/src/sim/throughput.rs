@@ -15,7 +15,7 @@ use rheostat_steer::policy::dyssect::{Counts, Dyssect, Goal};
 use rheostat_steer::policy::{Load, Policy, Rss, Rsspp, SquaredLoad};
 use thiserror::Error;
 
-pub use self::row::{Gain, ThroughputRow, ThroughputTable, gains};
+pub use self::row::{Gain, ThroughputRow, gains};
 use super::SimError;
 use super::cases::Case;
 use super::parallel::in_parallel;

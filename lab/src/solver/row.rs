@@ -1,7 +1,7 @@
 //! A model at one size.
 
-use std::fmt;
-
+use rheostat_measure::quantiles::Sorted;
+use rheostat_measure::record::{Column, TableRow, or_dash};
 use serde::{Deserialize, Serialize};
 
 use super::{Measured, Size};
@@ -37,30 +37,28 @@ pub struct Row {
     pub cut_share: f64,
 }
 
-/// The heading of a table of rows.
-pub fn heading() -> String {
-    format!(
-        "{:<15} {:>6} {:>5} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9} {:>7} {:>7}",
-        "model",
-        "shards",
-        "lanes",
-        "median us",
-        "p99 us",
-        "optimal",
-        "proved",
-        "bound",
-        "feasible",
-        "cut",
-        "value"
-    )
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("model", 15, |row| &row.model),
+        Column::count("shards", 6, |row| row.shards as u64),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::number("median us", 10, 1, |row| row.median_us),
+        Column::number("p99 us", 10, 1, |row| row.p99_us),
+        Column::text("optimal", 8, |row| {
+            or_dash(row.optimal_share, |share| format!("{:.1} %", 100.0 * share))
+        }),
+        Column::percent("proved", 8, 1, |row| row.proved_share),
+        Column::percent("bound", 8, 1, |row| row.bound_share),
+        Column::percent("feasible", 9, 1, |row| row.feasible_share),
+        Column::percent("cut", 7, 1, |row| row.cut_share),
+        Column::number("value", 7, 2, |row| row.mean_value),
+    ];
 }
 
 impl Row {
     pub(super) fn of(model: &str, size: Size, measured: &[Measured]) -> Row {
-        let mut us: Vec<f64> = measured.iter().map(|each| each.us).collect();
-        us.sort_by(f64::total_cmp);
-        let rank = |share: f64| (us.len() as f64 * share).ceil() as usize;
-        let quantile = |share| us.get(rank(share).max(1) - 1).copied().unwrap_or(0.0);
+        let us = Sorted::of(measured.iter().map(|each| each.us));
+        let quantile = |share| us.quantile(share).unwrap_or(0.0);
         let share = |of: &dyn Fn(&Measured) -> bool| {
             measured.iter().filter(|each| of(each)).count() as f64 / measured.len().max(1) as f64
         };
@@ -82,26 +80,5 @@ impl Row {
             feasible_share: share(&|each| each.is_feasible),
             cut_share: share(&|each| each.is_cut),
         }
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let optimal =
-            self.optimal_share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
-        write!(
-            f,
-            "{:<15} {:>6} {:>5} {:>10.1} {:>10.1} {optimal:>8} {:>6.1} % {:>6.1} % {:>7.1} % {:>5.1} % {:>7.2}",
-            self.model,
-            self.shards,
-            self.lanes,
-            self.median_us,
-            self.p99_us,
-            100.0 * self.proved_share,
-            100.0 * self.bound_share,
-            100.0 * self.feasible_share,
-            100.0 * self.cut_share,
-            self.mean_value
-        )
     }
 }

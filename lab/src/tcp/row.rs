@@ -1,7 +1,6 @@
 //! What a measurement came to.
 
-use std::fmt;
-
+use rheostat_measure::record::{Column, TableRow};
 use serde::{Deserialize, Serialize};
 
 /// What is measured.
@@ -71,43 +70,22 @@ pub struct Row {
     pub of_processes_range: Option<[f64; 2]>,
 }
 
-/// The heading of a table of rows.
-pub fn heading() -> String {
-    format!(
-        "{:<12} {:>5} {:>11} {:>10} {:>8} {:>10} {:>12} {:>10} {:>8} {:>11} {:>8} {:>9}",
-        "kind",
-        "lanes",
-        "connections",
-        "request/s",
-        "ns/req",
-        "process ns",
-        "generator ns",
-        "harness ns",
-        "bytes/c",
-        "allocations",
-        "segments",
-        "processes"
-    )
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [taken, sent] = self.segments;
-        write!(
-            f,
-            "{:<12} {:>5} {:>11} {:>10.0} {:>8.0} {:>10.0} {:>12.0} {:>10.0} {:>8.0} {:>11.4} {:>8} {:>9}",
-            self.kind.name(),
-            self.lanes,
-            self.connections,
-            self.requests_per_second,
-            self.ns_per_request,
-            self.process_ns,
-            self.generator_ns,
-            self.harness_ns,
-            self.bytes_per_connection,
-            self.allocations,
-            format!("{taken:.1}/{sent:.1}"),
-            self.of_processes.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
-        )
-    }
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("kind", 12, |row| row.kind.name()),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::count("connections", 11, |row| row.connections.into()),
+        Column::number("request/s", 10, 0, |row| row.requests_per_second),
+        Column::number("ns/req", 8, 0, |row| row.ns_per_request),
+        Column::number("process ns", 10, 0, |row| row.process_ns),
+        Column::number("generator ns", 12, 0, |row| row.generator_ns),
+        Column::number("harness ns", 10, 0, |row| row.harness_ns),
+        Column::number("bytes/c", 8, 0, |row| row.bytes_per_connection),
+        Column::number("allocations", 11, 4, |row| row.allocations),
+        Column::text("segments", 8, |row| {
+            let [taken, sent] = row.segments;
+            format!("{taken:.1}/{sent:.1}")
+        }),
+        Column::known("processes", 9, 2, |row| row.of_processes),
+    ];
 }

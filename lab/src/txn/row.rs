@@ -1,8 +1,7 @@
 //! What a row states.
 
-use std::fmt;
-
 use rheostat_measure::confidence::Median;
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_hundredths;
 use serde::{Deserialize, Serialize};
 
@@ -70,29 +69,19 @@ impl Row {
     }
 }
 
-/// Rows as lines under a heading.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
-
-impl Table {
-    /// The heading. The last column compares with transactions in the same rounds.
-    pub fn heading() -> String {
-        format!(
-            "{:<11} {:<13} {:>5} {:>5} {:>8} {:>15} {:>8} {:>8} {:>7}",
-            "workload", "engine", "lanes", "batch", "ns", "95 %", "Mpps", "aborts", "ratio"
-        )
-    }
-
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let span = format!("{:.1}-{:.1}", row.ns_low, row.ns_high);
-        let aborts = format!("{:.2} %", 100.0 * row.abort_rate);
-        let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        format!(
-            "{:<11} {:<13} {:>5} {:>5} {:>8.1} {:>15} {:>8.2} {:>8} {:>7}",
-            row.workload, row.engine, row.lanes, row.batch, row.ns, span, row.mpps, aborts, ratio
-        )
-    }
+impl TableRow for Row {
+    /// The last column compares with transactions in the same rounds.
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("workload", 11, |row| &row.workload),
+        Column::name("engine", 13, |row| &row.engine),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::count("batch", 5, |row| row.batch as u64),
+        Column::number("ns", 8, 1, |row| row.ns),
+        Column::text("95 %", 15, |row| format!("{:.1}-{:.1}", row.ns_low, row.ns_high)),
+        Column::number("Mpps", 8, 2, |row| row.mpps),
+        Column::percent("aborts", 8, 2, |row| row.abort_rate),
+        Column::known("ratio", 7, 2, |row| row.ratio),
+    ];
 }
 
 #[cfg(test)]
@@ -117,7 +106,7 @@ mod tests {
         assert_eq!(row.ratio, Some(3.0));
         assert_eq!((row.mpps, row.abort_rate), (33.33, 600.0 / 3_600.0));
         assert_eq!(Row::new(EngineKind::Txn, &packets, 1, &own, None).ratio, None);
-        let line = Table::line(&row);
-        assert_eq!(format!("{line}").len(), Table::heading().len(), "{line}");
+        let line = row.line();
+        assert_eq!(line.len(), Row::heading().len(), "{line}");
     }
 }

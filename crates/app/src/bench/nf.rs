@@ -10,8 +10,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rheostat_base::unit::parse_duration;
 use rheostat_measure::memory::{FrameSize, Load, SourceKind};
 use rheostat_measure::nf::{
-    Callgrind, ChainKind, Control, Effort, Measuring, NfBench, Part, Processes, SHARDS, Selection,
-    Spec, Table,
+    Callgrind, ChainKind, Control, Effort, Measuring, NfBench, Part, Processes, Row, SHARDS,
+    Selection, Spec,
 };
 use rheostat_measure::{MeasureError, allocation};
 use rheostat_traffic::Distribution;
@@ -166,11 +166,11 @@ fn measure(args: &Args, chains: &[ChainKind]) -> Result<ExitCode, MeasureError> 
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let printed = Rows::begin(&crate::BUILD, args.json, &Table::heading());
+    let printed = Rows::table::<Row>(&crate::BUILD, args.json);
     let mut done = 0;
     bench.run(&specs, |row| {
         done += usize::from(row.control.is_none());
-        printed.print(row, Table::line(row));
+        printed.print(row);
         if args.json && io::stderr().is_terminal() {
             err!("{done}/{} {}", specs.len(), row.name());
         }

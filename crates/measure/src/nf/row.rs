@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::measurement::{Figure, Mode};
 use super::{ChainKind, SHARDS, Spec, StageNanos};
 use crate::memory::{FrameSize, SourceKind};
+use crate::record::{Column, TableRow};
 use crate::rounding::{to_tenths, to_thousandths};
 
 /// The figures of one row.
@@ -207,109 +208,84 @@ fn converse() -> String {
     SourceKind::Converse.name().into()
 }
 
-/// Rows as lines under a heading.
-#[derive(Clone, Copy, Debug)]
-pub struct Table;
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("chain", 10, |row| &row.chain),
+        Column::name("source", 8, |row| &row.source),
+        Column::count("flows", 10, |row| row.flows.into()),
+        Column::name("spread", 9, |row| &row.distribution),
+        Column::text("bytes", 5, |row| row.packet_bytes.to_string()),
+        Column::text("new", 6, |row| format!("{}%", row.new_flow_share * 100.0)),
+        Column::count("lanes", 5, |row| row.lanes as u64),
+        Column::number("Mpps", 8, 2, |row| row.mpps),
+        Column::text("min-max", 15, |row| format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max)),
+        Column::number("ns", 8, 1, |row| row.ns_per_packet),
+        Column::number("above", 8, 1, |row| row.ns_above_harness),
+        Column::number("allocs", 9, 6, |row| row.allocations_per_packet),
+        Column::name("mode", 9, |row| match row.mode {
+            Mode::Fast => "fast",
+            Mode::Slow => "slow",
+            Mode::Preempted => "preempted",
+            Mode::Unknown => "",
+        }),
+        Column::left(Column::text("control", 0, Row::control_text)),
+    ];
 
-impl Table {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>6} {:>5} {:>8} {:>15} {:>8} {:>8} {:>9} {:<9} {}",
-            "chain",
-            "source",
-            "flows",
-            "spread",
-            "bytes",
-            "new",
-            "lanes",
-            "Mpps",
-            "min-max",
-            "ns",
-            "above",
-            "allocs",
-            "mode",
-            "control"
-        )
+    fn remarks(&self) -> String {
+        let stages = self.stages.as_ref().map(StageNanos::remark).unwrap_or_default();
+        self.disturbance() + &stages + &self.instructions()
     }
+}
 
-    /// A row's line.
-    pub fn line(row: &Row) -> impl fmt::Display {
-        let range = format!("{:.2}-{:.2}", row.mpps_min, row.mpps_max);
-        format!(
-            "{:<10} {:<8} {:>10} {:<9} {:>5} {:>5}% {:>5} {:>8.2} {:>15} {:>8.1} {:>8.1} {:>9.6} {:<9} {}",
-            row.chain,
-            row.source,
-            row.flows,
-            row.distribution,
-            row.packet_bytes,
-            row.new_flow_share * 100.0,
-            row.lanes,
-            row.mpps,
-            range,
-            row.ns_per_packet,
-            row.ns_above_harness,
-            row.allocations_per_packet,
-            match row.mode {
-                Mode::Fast => "fast",
-                Mode::Slow => "slow",
-                Mode::Preempted => "preempted",
-                Mode::Unknown => "",
-            },
-            Self::control(row),
-        )
-        .trim_end()
-        .to_owned() + &Self::disturbance(row)
-            + &row.stages.as_ref().map(Self::stages).unwrap_or_default()
-            + &Self::instructions(row)
-    }
-
+impl Row {
     /// What it is the control of, or how it stands beside its control.
-    fn control(row: &Row) -> String {
-        if row.shards != SHARDS {
-            return format!("{} shards", row.shards);
+    fn control_text(&self) -> String {
+        if self.shards != SHARDS {
+            return format!("{} shards", self.shards);
         }
-        match (&row.control, row.of_processes.or(row.of_unmeasured)) {
+        match (&self.control, self.of_processes.or(self.of_unmeasured)) {
             (Some(control), Some(Ratio { median, low, high })) => {
                 format!("{control}: {median:.3} of unmeasured ({low:.3}-{high:.3})")
             }
             (Some(control), None) => control.clone(),
             (None, Some(Ratio { median, low, high })) => {
-                let shards = if row.joint_shards { "joint shards, " } else { "" };
+                let shards = if self.joint_shards { "joint shards, " } else { "" };
                 format!("{shards}{median:.3} of processes ({low:.3}-{high:.3})")
             }
-            (None, None) if row.joint_shards => "joint shards".into(),
+            (None, None) if self.joint_shards => "joint shards".into(),
             (None, None) => String::new(),
         }
     }
 
     /// What makes the figures of a row worse than they are on a machine of its own.
-    fn disturbance(row: &Row) -> String {
-        match (row.mode, row.mpps_at_full_speed, row.ns_per_packet_at_full_speed) {
+    fn disturbance(&self) -> String {
+        match (self.mode, self.mpps_at_full_speed, self.ns_per_packet_at_full_speed) {
             (Mode::Slow, Some(mpps), Some(ns)) => {
                 format!("\n  at full speed, as estimated: {mpps:.2} Mpps, {ns:.1} ns")
             }
             (Mode::Preempted, ..) => {
-                let switches = row.involuntary_switches.unwrap_or(0.0);
+                let switches = self.involuntary_switches.unwrap_or(0.0);
                 format!("\n  other programs took the lanes' cores {switches:.1} times a window")
             }
             _ => String::new(),
         }
     }
 
-    fn instructions(row: &Row) -> String {
-        let counted = row.instructions_per_packet.zip(row.instructions_above_harness);
+    fn instructions(&self) -> String {
+        let counted = self.instructions_per_packet.zip(self.instructions_above_harness);
         counted.map_or_else(String::new, |(all, above)| {
             format!("\n  instructions: {all:.1} a packet, {above:.1} above the harness")
         })
     }
+}
 
-    fn stages(stages: &StageNanos) -> String {
-        let StageNanos { source, classify, probe, run, emit, sink, rest } = stages;
+impl StageNanos {
+    fn remark(&self) -> String {
+        let StageNanos { source, classify, probe, run, emit, sink, rest } = self;
         format!(
             "\n  p10 by stage: source {source:.1}, classify {classify:.1}, probe {probe:.1}, run {run:.1}, \
              emit {emit:.1}, sink {sink:.1}, rest {rest:.1}; above source and sink {:.1}",
-            stages.above_own()
+            self.above_own()
         )
     }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
-use crate::advice::{AdviceBench, Case, Table};
+use crate::advice::{AdviceBench, Case, Row};
 use crate::commands::Failed;
 
 #[derive(Debug, clap::Args)]
@@ -72,9 +72,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         real: rheostat_app::bench::lanes(&args.lanes),
         simulated: args.simulate.iter().map(|&lanes| lanes.into()).collect(),
     };
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
     bench.run(&rheostat_app::bench::given(cases.collect(), &Case::ALL, usize::MAX), |row| {
-        printed.print(row, Table::line(row))
+        printed.print(row)
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_duration;
 
 use crate::commands::{Failed, rheo};
-use crate::live::{LiveBench, Path, Table};
+use crate::live::{LiveBench, Path, Row};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -61,9 +61,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         names => names.iter().map(|name| path(*name)).collect(),
     };
     let flows: Vec<u32> = args.flows.iter().map(|flows| flows.next_power_of_two()).collect();
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
-    let rows = bench.run(&paths, &flows, |row| printed.print(row, Table::line(row)))?;
-    for line in Table::ratios(&rows) {
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let rows = bench.run(&paths, &flows, |row| printed.print(row))?;
+    for line in Row::ratios(&rows) {
         if args.json {
             // Standard output is rows and nothing else.
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{line}\n"));

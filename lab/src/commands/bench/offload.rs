@@ -8,6 +8,8 @@ use rheostat_app::bench::{Rows, SEED, moves};
 use rheostat_base::unit::parse_duration;
 
 use crate::commands::Failed;
+use crate::offload::heavy::HeavyRow;
+use crate::offload::lookups::LookupRow;
 use crate::offload::{OffloadBench, Sabotage, heavy, lookups};
 
 #[derive(Debug, clap::Args)]
@@ -57,38 +59,24 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let &Args { transitions, rate, seed, limit, window, sabotage, json, .. } = args;
     if let Some(flows) = args.lookups {
-        let printed =
-            Rows::begin(&crate::commands::BUILD, json, "functions  one lookup  a lookup each");
-        lookups::measure(flows, |row| {
-            let lookups::LookupRow { functions, one_lookup_ns, lookup_each_ns, .. } = row;
-            printed
-                .print(row, format!("{functions:>9}{one_lookup_ns:>9} ns{lookup_each_ns:>12} ns"));
-        })?;
+        let printed = Rows::table::<LookupRow>(&crate::commands::BUILD, json);
+        lookups::measure(flows, |row| printed.print(row))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(flows) = args.heavy {
-        let heading = "distribution   top  weight   named   error  overstated";
-        let printed = Rows::begin(&crate::commands::BUILD, json, heading);
-        heavy::measure(flows, seed, |row| {
-            let heavy::HeavyRow { distribution, top, weight, named, error, overstated, .. } = row;
-            let [weight, named, error, overstated] =
-                [weight, named, error, overstated].map(|share| format!("{:.1} %", 100.0 * share));
-            let line = format!(
-                "{distribution:<12}{top:>6}{weight:>8}{named:>8}{error:>8}{overstated:>12}"
-            );
-            printed.print(row, line);
-        });
+        let printed = Rows::table::<HeavyRow>(&crate::commands::BUILD, json);
+        heavy::measure(flows, seed, |row| printed.print(row));
         return Ok(ExitCode::SUCCESS);
     }
     let bench =
         OffloadBench { transitions, packets_per_second: rate, seed, limit, window, sabotage };
-    let printed = Rows::begin(&crate::commands::BUILD, json, "");
+    let printed = Rows::begin(&crate::commands::BUILD, json);
     let row = bench.run(|step| {
         if !json {
             err!("{step} ...");
         }
     })?;
-    printed.print(&row, &row);
+    printed.print_as(&row, &row);
     Ok(if row.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -7,10 +7,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use rheostat_app::bench::{Rows, SEED};
 use rheostat_base::CoreId;
 use rheostat_base::unit::parse_duration;
+use rheostat_measure::record::TableRow;
 use serde_json::json;
 
 use crate::commands::Failed;
-use crate::polling::{PolicyUnderTest, PollingBench, PollingChain, Table, aims, compete};
+use crate::polling::{PolicyUnderTest, PollingBench, PollingChain, Row, aims, compete};
 
 /// A sleep beyond this is none between polls.
 const TARGETS: std::ops::RangeInclusive<Duration> =
@@ -89,7 +90,7 @@ pub(super) struct CompetitorArgs {
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, "");
+    let printed = Rows::begin(&crate::commands::BUILD, args.json);
     for &chain in &args.chains {
         for &target in &args.targets {
             measure(args, chain, target, printed)?;
@@ -120,7 +121,7 @@ fn measure(
     };
     let prepared = bench.prepare()?;
     let costs = prepared.costs();
-    printed.print(
+    printed.print_as(
         &json!({ "chain": chain.name(), "costs": costs }),
         format!(
             "{}: a load of 1 is {:.0} packets/s; a packet's way from the device costs {:.1} ns, an empty poll {:.2} us, a \
@@ -133,13 +134,13 @@ fn measure(
             costs.shortest_sleep_us,
             costs.step_sleep_period_us,
             costs.noise_p99_us,
-            Table::heading(),
+            Row::heading(),
         ),
     );
-    let rows = prepared.run(|row| printed.print(row, Table::line(row)))?;
+    let rows = prepared.run(|row| printed.print(row))?;
     let reached = aims(&rows, costs, target.as_secs_f64() * 1e6);
     let lines: Vec<_> = reached.iter().map(ToString::to_string).collect();
-    printed.print(&json!({ "chain": chain.name(), "aims": reached }), lines.join("\n"));
+    printed.print_as(&json!({ "chain": chain.name(), "aims": reached }), lines.join("\n"));
     Ok(())
 }
 

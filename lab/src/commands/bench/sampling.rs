@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let &Args { lanes, windows, packets, batch, work, json } = args;
     let bench =
         SamplingBench { lanes: lanes.into(), windows: windows.into(), packets, batch, work };
-    let printed = Rows::begin(&crate::commands::BUILD, json, "");
-    bench.run()?.iter().for_each(|row| printed.print(row, row));
+    let printed = Rows::begin(&crate::commands::BUILD, json);
+    bench.run()?.iter().for_each(|row| printed.print_as(row, row));
     Ok(ExitCode::SUCCESS)
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_app::interrupt;
 use rheostat_measure::noise::Noise;
+use rheostat_measure::record::TableRow;
 
 use crate::commands::choices::Choices;
 use crate::commands::page_file::PageFile;
 use crate::commands::{Failed, request_scenario};
 use crate::real::{Real, Trial, trials};
-use crate::record::{FileHeader, Results, Table, rows};
+use crate::record::{FileHeader, Results, Row, rows};
 use crate::report;
 use crate::scenario::requests::Rig;
 use crate::scenario::{AnyScenario, Scenario};
@@ -113,13 +114,13 @@ fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failed> {
     if !choices.json {
         let capacity = runs.first().map_or(0.0, |run| run.capacity);
         out!("a lane can do {:.0} packets per second: a load of 1", capacity);
-        out!("{}", Table::heading());
+        out!("{}", Row::heading());
     }
     for row in rows(&runs, Some(&noise)) {
         if choices.json {
             out!("{}", serde_json::to_string(&row).expect("a row is plain data"));
         } else {
-            out!("{}", Table::line(&row));
+            out!("{}", row.line());
         }
     }
     let measured = runs.len();

@@ -23,7 +23,7 @@ use crate::offered_load::OfferedLoad;
 use crate::record::RequestRow;
 use crate::report::{ReportError, requests};
 use crate::sched::{
-    Comparison, CostsEffort, RigWorkload, SchedBench, heading, measure_request_costs,
+    Comparison, CostsEffort, RigWorkload, SchedBench, SchedBenchRow, measure_request_costs,
 };
 use crate::sim::sched::RequestCosts;
 
@@ -155,11 +155,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let page = args.output.as_deref().map(PageFile::create).transpose()?;
     let mut recorder =
         args.record.as_deref().map(|path| RowRecorder::append(path, &header)).transpose()?;
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &heading());
+    let printed = Rows::table::<SchedBenchRow>(&crate::commands::BUILD, args.json);
     let mut recorded = Ok(());
     let mut rows = Vec::new();
     let result = bench.run(|row| {
-        printed.print(row, row);
+        printed.print(row);
         rows.push(RequestRow::from(row));
         if let (Ok(()), Some(recorder)) = (&recorded, &mut recorder) {
             recorded = recorder.add(row);

@@ -8,7 +8,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::{parse_count, parse_duration};
 
 use crate::commands::Failed;
-use crate::shared::{QueueKind, SharedBench, Table, Work};
+use crate::shared::{QueueKind, Row, SharedBench, Work};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -105,11 +105,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         window: args.window,
         packets: args.packets,
     };
-    let told = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
+    let told = Rows::table::<Row>(&crate::commands::BUILD, args.json);
     let mut is_sound = true;
     bench.run(|row| {
         is_sound &= row.is_sound();
-        told.print(row, Table::line(row));
+        told.print(row);
     })?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -7,7 +7,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
 use crate::commands::Failed;
-use crate::sharing::{Action, Selection, SharingBench, System, Table};
+use crate::sharing::{Action, Row, Selection, SharingBench, System};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -98,8 +98,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         flows: args.flows.clone(),
         lanes: rheostat_app::bench::lanes(&args.lanes),
     };
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
-    bench.run(&selection, |row| printed.print(row, Table::line(row)))?;
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    bench.run(&selection, |row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }
 

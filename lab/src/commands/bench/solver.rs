@@ -6,7 +6,7 @@ use rheostat_app::bench::{Rows, SEED};
 use rheostat_steer::policy::dyssect::Budget;
 
 use crate::commands::Failed;
-use crate::solver::{Size, SolverBench, heading};
+use crate::solver::{Row, Size, SolverBench};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,8 +48,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         seed,
         budget: Budget::steps(budget),
     };
-    let printed = Rows::begin(&crate::commands::BUILD, json, &heading());
-    bench.run(|row| printed.print(row, row));
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, json);
+    bench.run(|row| printed.print(row));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,14 +8,15 @@ use rheostat_app::bench::{Rows, SEED, moves};
 use rheostat_base::unit::{parse_count, parse_duration};
 use rheostat_kernel::CoreSet;
 use rheostat_measure::allocation;
+use rheostat_measure::record::TableRow;
 use thiserror::Error;
 
 use crate::commands::{Failed, rheo};
 use crate::error::BenchError;
 use crate::live::LiveError;
 use crate::tcp::{
-    IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, TcpBench, TcpProcesses,
-    heading,
+    IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, Row, TcpBench,
+    TcpProcesses,
 };
 
 /// Why servers beside the kernel's were not measured.
@@ -101,20 +102,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         return measure_one(args, kind);
     }
     if args.peers {
-        measure_peers(args, Rows::begin(&crate::commands::BUILD, args.json, ""))?;
+        measure_peers(args, Rows::begin(&crate::commands::BUILD, args.json))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.idle {
         return measure_idle(args);
     }
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &heading());
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
     let window = format!("{}us", args.window.as_micros());
     let arguments = ["--windows", &args.windows.to_string(), "--window", &window].map(String::from);
     let rheo = std::env::current_exe()?;
     let processes = TcpProcesses { rheo, arguments: arguments.to_vec() };
     for load in loads(args)? {
         let row = processes.measure(&load)?;
-        printed.print(&row, &row);
+        printed.print(&row);
     }
     match measure_peers(args, printed) {
         Err(PeersError::Live(LiveError::NotRoot)) => {
@@ -131,11 +132,9 @@ fn measure_peers(args: &Args, printed: Rows) -> Result<(), PeersError> {
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let (windows, window) = (args.windows.div_ceil(2).into(), 2 * args.window);
     let rows = PeersBench { rheo, connections, windows, window }.run(&Peer::ALL)?;
-    if !args.json {
-        out!("{}", PeerRow::heading());
-    }
+    printed.heading::<PeerRow>();
     for row in rows {
-        printed.print(&row, &row);
+        printed.print(&row);
     }
     Ok(())
 }
@@ -143,8 +142,8 @@ fn measure_peers(args: &Args, printed: Rows) -> Result<(), PeersError> {
 fn measure_idle(args: &Args) -> Result<ExitCode, Failed> {
     let rheo = rheo()?;
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &IdleRow::heading());
-    IdleBench { rheo, connections, span: 10 * args.window }.run(|row| printed.print(row, row))?;
+    let printed = Rows::table::<IdleRow>(&crate::commands::BUILD, args.json);
+    IdleBench { rheo, connections, span: 10 * args.window }.run(|row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,7 +195,7 @@ fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, Failed> {
     let row = bench.run()?;
     match args.json {
         true => out!("{}", serde_json::to_string(&row).expect("a row is plain data")),
-        false => out!("{}\n{row}", heading()),
+        false => out!("{}\n{}", Row::heading(), row.line()),
     }
     Ok(ExitCode::SUCCESS)
 }

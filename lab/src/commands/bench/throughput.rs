@@ -1,12 +1,12 @@
 //! `rheo bench throughput`: the highest rate without loss.
 
-use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_duration;
+use rheostat_measure::record::{Column, TableRow};
 use serde::Serialize;
 
 use crate::commands::Failed;
@@ -82,18 +82,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     scenario.duration = args.trial;
     scenario.check()?;
     let mut real = Real::new(&scenario)?;
-    let heading = format!(
-        "{:<14} {:>5} {:>7} {:>12} {:>6} {:>7}",
-        "policy", "lanes", "loss", "pps", "load", "trials"
-    );
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &heading);
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
     for &lanes in &scenario.lanes {
         for policy in &scenario.policies {
             for &loss in &args.loss {
                 let seed = scenario.seeds[0];
                 let trial = Trial { policy: policy.clone(), lanes, load: 1.0, seed };
                 let row = search(&mut real, &trial, loss, args)?;
-                printed.print(&row, &row);
+                printed.print(&row);
             }
         }
     }
@@ -128,15 +124,18 @@ fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<
     })
 }
 
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { policy, lanes, pps, load, trials, .. } = self;
-        let loss = match self.loss {
+impl TableRow for Row {
+    const COLUMNS: &'static [Column<Row>] = &[
+        Column::name("policy", 14, |row| &row.policy),
+        Column::count("lanes", 5, |row| row.lanes.into()),
+        Column::text("loss", 7, |row| match row.loss {
             0.0 => "none".to_owned(),
             loss => format!("{:.2} %", 100.0 * loss),
-        };
-        write!(f, "{policy:<14} {lanes:>5} {loss:>7} {pps:>12.0} {load:>6.3} {trials:>7}")
-    }
+        }),
+        Column::number("pps", 12, 0, |row| row.pps),
+        Column::number("load", 6, 3, |row| row.load),
+        Column::count("trials", 7, |row| row.trials.into()),
+    ];
 }
 
 fn share(text: &str) -> Result<f64, String> {

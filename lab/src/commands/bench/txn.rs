@@ -7,7 +7,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
 use crate::commands::Failed;
-use crate::txn::{EngineKind, Selection, Table, TxnBench, Workload};
+use crate::txn::{EngineKind, Row, Selection, TxnBench, Workload};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -95,8 +95,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         lanes: rheostat_app::bench::lanes(&args.lanes),
         batches: args.batches.iter().map(|batch| usize::from(*batch)).collect(),
     };
-    let printed = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
-    bench.run(&selection, |row| printed.print(row, Table::line(row)))?;
+    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    bench.run(&selection, |row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }
 

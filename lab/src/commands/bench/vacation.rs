@@ -7,7 +7,7 @@ use rheostat_app::bench::{Rows, SEED};
 use rheostat_base::unit::parse_duration;
 
 use crate::commands::Failed;
-use crate::vacation::{CaseTemplate, Figure, Table, VacationBench};
+use crate::vacation::{CaseTemplate, Figure, VacationBench, VacationRow};
 
 /// Longer timeouts and targets are none that a model is about.
 const LONGEST: Duration = Duration::from_millis(10);
@@ -95,8 +95,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     };
     let figures = rheostat_app::bench::given(args.figures.clone(), Figure::ALL, usize::MAX);
     let bench = VacationBench { figures, template, only_simulated: args.only_simulated };
-    let rows = Rows::begin(&crate::commands::BUILD, args.json, &Table::heading());
-    bench.run(|row| rows.print(row, Table::line(row)))?;
+    let rows = Rows::table::<VacationRow>(&crate::commands::BUILD, args.json);
+    bench.run(|row| rows.print(row))?;
     Ok(ExitCode::SUCCESS)
 }
 

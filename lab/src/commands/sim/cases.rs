@@ -9,7 +9,7 @@ use rheostat_steer::policy;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
-use crate::sim::cases::{Case, CaseBench, CaseTable, gaps};
+use crate::sim::cases::{Case, CaseBench, gaps};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
     let rows = bench.run()?;
-    args.setup.print(&rows, CaseTable::heading(), CaseTable::line);
+    args.setup.print(&rows);
     let gaps = gaps(&rows);
     let worst = gaps.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
     if let Some(worst) = worst.filter(|_| !args.setup.json) {

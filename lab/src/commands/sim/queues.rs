@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use rheostat_base::unit::parse_count;
 use rheostat_kernel::CoreSet;
-use rheostat_measure::record::Header;
+use rheostat_measure::record::{Header, TableRow};
 
 use crate::commands::Failed;
 use crate::report::ReportError;
-use crate::sim::queues::{QueuesBench, QueuesTable, Service, page};
+use crate::sim::queues::{QueuesBench, QueuesRow, Service, page};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         if args.json {
             out!("{}", serde_json::to_string(row).expect("a row is plain data"));
         } else {
-            out!("{}", QueuesTable::line(row));
+            out!("{}", row.line());
         }
         rows.push(row.clone());
     })?;
@@ -106,6 +106,6 @@ fn begin(json: bool, header: &Header) {
         out!("{}", serde_json::to_string(header).expect("a header is plain data"));
     } else {
         out!("simulated by rheo {}", header.commit);
-        out!("{}", QueuesTable::heading());
+        out!("{}", QueuesRow::heading());
     }
 }

@@ -8,7 +8,7 @@ use rheostat_kernel::CoreSet;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
-use crate::sim::rates::{RATES, RateBench, RateTable};
+use crate::sim::rates::{RATES, RateBench};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,6 +42,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
     let rows = bench.run()?;
-    args.setup.print(&rows, RateTable::heading(), RateTable::line);
+    args.setup.print(&rows);
     Ok(verdict(rows.iter().map(|row| row.faults)))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::unit::parse_duration;
 use rheostat_kernel::CoreSet;
-use rheostat_measure::record::{Header, RowRecorder};
+use rheostat_measure::record::{Header, RowRecorder, TableRow};
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use crate::costs::Costs;
 use crate::record::RequestRow;
 use crate::report::{ReportError, requests};
 use crate::sim::sched::{
-    CONNECTIONS, CostsSource, LOADS, RequestCosts, SchedBench, SchedRow, SchedTable, Workload,
+    CONNECTIONS, CostsSource, LOADS, RequestCosts, SchedBench, SchedRow, Workload,
 };
 
 /// A time of a lock that no lock takes.
@@ -202,16 +202,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         }
     } else {
         out!("simulated by rheo {}; costs: {used}", header.commit);
-        out!("{}", SchedTable::heading());
+        out!("{}", SchedRow::heading());
         for row in &rows {
-            out!("{}", SchedTable::line(row));
+            out!("{}", row.line());
         }
-        for verdict in SchedTable::verdicts(&rows) {
+        for verdict in SchedRow::verdicts(&rows) {
             out!("{verdict}");
         }
         if let Some(thesis) = &thesis {
             let others = SchedBench { costs: thesis, ..bench.clone() }.run()?;
-            for verdict in SchedTable::other_verdicts(&rows, &others) {
+            for verdict in SchedRow::other_verdicts(&rows, &others) {
                 out!("with the thesis's costs, {verdict}");
             }
         }

@@ -1,11 +1,9 @@
 //! What simulations without a scenario are given, and how they print.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_measure::record::Header;
-use serde::Serialize;
+use rheostat_measure::record::{Header, TableRow};
 
 use crate::commands::Failed;
 use crate::costs::Costs;
@@ -41,20 +39,15 @@ impl Setup {
     }
 
     /// Rows: lines of JSON for programs, a table for people.
-    pub(super) fn print<R: Serialize, L: Display>(
-        &self,
-        rows: &[R],
-        heading: impl Display,
-        line: impl Fn(&R) -> L,
-    ) {
+    pub(super) fn print<R: TableRow>(&self, rows: &[R]) {
         if !self.json {
-            out!("{heading}");
+            out!("{}", R::heading());
         }
         for row in rows {
             if self.json {
                 out!("{}", serde_json::to_string(row).expect("a row is plain data"));
             } else {
-                out!("{}", line(row));
+                out!("{}", row.line());
             }
         }
     }

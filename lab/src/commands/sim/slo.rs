@@ -8,7 +8,7 @@ use rheostat_steer::policy::{Latency, Objectives};
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
-use crate::sim::slo::{POLICIES, SloBench, SloTable};
+use crate::sim::slo::{POLICIES, SloBench};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -72,6 +72,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         seed: args.setup.seed,
     };
     let rows = bench.run()?;
-    args.setup.print(&rows, SloTable::heading(), SloTable::line);
+    args.setup.print(&rows);
     Ok(verdict(rows.iter().map(|row| row.faults)))
 }

@@ -8,7 +8,7 @@ use rheostat_kernel::CoreSet;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
-use crate::sim::throughput::{BURSTS, Gain, ThroughputBench, ThroughputTable, ZIPF, gains};
+use crate::sim::throughput::{BURSTS, Gain, ThroughputBench, ZIPF, gains};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         threads: CoreSet::available().map_or(1, |set| set.cores().len()),
     };
     let rows = bench.run()?;
-    args.setup.print(&rows, ThroughputTable::heading(), ThroughputTable::line);
+    args.setup.print(&rows);
     for Gain { zipf, burst, throughput, migrations } in gains(&rows) {
         if !args.setup.json {
             let percent = 100.0 * (throughput - 1.0);

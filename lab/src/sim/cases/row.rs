@@ -1,5 +1,6 @@
 //! A policy in a case, and how far `auto` is from the best of the others.
 
+use rheostat_measure::record::{Column, TableRow, or_dash};
 use serde::Serialize;
 
 /// A policy in a case.
@@ -49,31 +50,15 @@ pub fn gaps(rows: &[CaseRow]) -> Vec<Gap> {
     rows.iter().filter(|row| row.policy == "auto").filter_map(gap).collect()
 }
 
-/// Rows as a table.
-#[derive(Debug)]
-pub struct CaseTable;
-
-impl CaseTable {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<20} {:<13} {:>6} {:>9} {:>8} {:>10} {:>6} {:>7}",
-            "case", "policy", "shards", "delivered", "Mpps", "p99.5", "moves", "flows"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &CaseRow) -> String {
-        let p995 = row.p995_us.map_or_else(|| "-".to_owned(), |us| format!("{us:.0} us"));
-        format!(
-            "{:<20} {:<13} {:>6} {:>7.2} % {:>8.4} {p995:>10} {:>6} {:>7}",
-            row.case,
-            row.policy,
-            row.shards,
-            100.0 * row.delivered,
-            row.mpps,
-            row.migrations,
-            row.offloaded
-        )
-    }
+impl TableRow for CaseRow {
+    const COLUMNS: &'static [Column<CaseRow>] = &[
+        Column::name("case", 20, |row| &row.case),
+        Column::name("policy", 13, |row| &row.policy),
+        Column::count("shards", 6, |row| row.shards as u64),
+        Column::percent("delivered", 9, 2, |row| row.delivered),
+        Column::number("Mpps", 8, 4, |row| row.mpps),
+        Column::text("p99.5", 10, |row| or_dash(row.p995_us, |us| format!("{us:.0} us"))),
+        Column::count("moves", 6, |row| row.migrations),
+        Column::count("flows", 7, |row| row.offloaded),
+    ];
 }

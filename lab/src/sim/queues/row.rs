@@ -1,5 +1,6 @@
 //! One line of results.
 
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_ten_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -119,34 +120,21 @@ fn p99(service: Service, servers: u16, load: f64) -> Option<f64> {
     }
 }
 
-/// Rows for people.
-#[derive(Debug)]
-pub struct QueuesTable;
+/// A mean, and how far it may be off.
+fn with_margin(of: Estimate) -> String {
+    format!("{:.2} ± {:.2}", of.value, of.margin)
+}
 
-impl QueuesTable {
-    /// Names the columns.
-    pub fn heading() -> String {
-        format!(
-            "{:<10} {:<13} {:>4}  {:>15} {:>7}  {:>15} {:>7}  {:>7} {:>7}",
-            "model", "service", "load", "mean", "exact", "p99", "exact", "mean by", "p99 by"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &QueuesRow) -> String {
-        let estimate = |of: Estimate| format!("{:.2} ± {:.2}", of.value, of.margin);
-        let exact = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), |of| format!("{of:.2}"));
-        format!(
-            "{:<10} {:<13} {:>4.2}  {:>15} {:>7}  {:>15} {:>7}  {:>7.2} {:>7.2}",
-            row.model,
-            row.service,
-            row.load,
-            estimate(row.mean),
-            exact(row.mean_exact),
-            estimate(row.p99),
-            exact(row.p99_exact),
-            row.mean_by_separate.value,
-            row.p99_by_separate.value
-        )
-    }
+impl TableRow for QueuesRow {
+    const COLUMNS: &'static [Column<QueuesRow>] = &[
+        Column::name("model", 10, |row| &row.model),
+        Column::name("service", 13, |row| &row.service),
+        Column::number("load", 4, 2, |row| row.load),
+        Column::apart(Column::text("mean", 15, |row| with_margin(row.mean))),
+        Column::known("exact", 7, 2, |row| row.mean_exact),
+        Column::apart(Column::text("p99", 15, |row| with_margin(row.p99))),
+        Column::known("exact", 7, 2, |row| row.p99_exact),
+        Column::apart(Column::number("mean by", 7, 2, |row| row.mean_by_separate.value)),
+        Column::number("p99 by", 7, 2, |row| row.p99_by_separate.value),
+    ];
 }

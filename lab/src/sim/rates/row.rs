@@ -1,5 +1,6 @@
 //! A policy under a rate of packets.
 
+use rheostat_measure::record::{Column, TableRow, or_dash};
 use serde::Serialize;
 
 /// A policy under a rate of packets.
@@ -27,40 +28,20 @@ pub struct RateRow {
     pub faults: u64,
 }
 
-/// Rows as a table.
-#[derive(Debug)]
-pub struct RateTable;
+/// Microseconds, without digits behind the point.
+fn us(time: Option<f64>) -> String {
+    or_dash(time, |us| format!("{us:.0} us"))
+}
 
-impl RateTable {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<8} {:>9} {:>7} {:>8} {:>13} {:>12} {:>6} {:>7}",
-            "policy",
-            "offered",
-            "Mpps",
-            "dropped",
-            "priority p995",
-            "regular p995",
-            "moves",
-            "flows"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &RateRow) -> String {
-        let micros =
-            |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |us| format!("{us:.0} us"));
-        format!(
-            "{:<8} {:>9.2} {:>7.3} {:>6.2} % {:>13} {:>12} {:>6} {:>7}",
-            row.policy,
-            row.offered_mpps,
-            row.mpps,
-            100.0 * row.dropped,
-            micros(row.priority_p995_us),
-            micros(row.regular_p995_us),
-            row.migrations,
-            row.offloaded
-        )
-    }
+impl TableRow for RateRow {
+    const COLUMNS: &'static [Column<RateRow>] = &[
+        Column::name("policy", 8, |row| &row.policy),
+        Column::number("offered", 9, 2, |row| row.offered_mpps),
+        Column::number("Mpps", 7, 3, |row| row.mpps),
+        Column::percent("dropped", 8, 2, |row| row.dropped),
+        Column::text("priority p995", 13, |row| us(row.priority_p995_us)),
+        Column::text("regular p995", 12, |row| us(row.regular_p995_us)),
+        Column::count("moves", 6, |row| row.migrations),
+        Column::count("flows", 7, |row| row.offloaded),
+    ];
 }

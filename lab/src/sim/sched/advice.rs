@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use rheostat_measure::record::to_three_digits;
 use rheostat_tcp::sched::{Queueing, SchedulerName};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::row::digits;
 use super::{SchedBench, SchedError, SchedRow, Variability, Workload};
 
 /// The scheduler with the least p99.9, by the simulation.
@@ -129,7 +129,7 @@ fn reason(best: &SchedRow, rows: &[SchedRow], bench: &SchedBench<'_>) -> String 
     for name in ["inline-cfcfs", "inline-dfcfs", "inline-ws"] {
         match by_name(name) {
             Some(row) if row.saturated => compared.push(format!("{name} cannot do it")),
-            Some(row) => compared.push(format!("{name} has {} us", digits(row.p999_us))),
+            Some(row) => compared.push(format!("{name} has {} us", to_three_digits(row.p999_us))),
             None => {}
         }
     }
@@ -139,7 +139,7 @@ fn reason(best: &SchedRow, rows: &[SchedRow], bench: &SchedBench<'_>) -> String 
         Some(row) => compared.push(format!(
             "{}, the best other dispatcher, {} us",
             row.scheduler,
-            digits(row.p999_us)
+            to_three_digits(row.p999_us)
         )),
         None if !dispatchers.is_empty() => {
             compared.push("no other dispatcher can do it".to_owned())
@@ -147,7 +147,7 @@ fn reason(best: &SchedRow, rows: &[SchedRow], bench: &SchedBench<'_>) -> String 
         None => {}
     }
     if !compared.is_empty() {
-        text += &format!("; beside {} us, {}", digits(best.p999_us), compared.join(", "));
+        text += &format!("; beside {} us, {}", to_three_digits(best.p999_us), compared.join(", "));
     }
     let sure = rows.iter().filter(|row| !row.saturated).nth(1);
     if let (Some(own), Some(next)) = (best.ci95, sure)

@@ -1,6 +1,7 @@
 //! One line of results.
 
 use rheostat_measure::confidence::Median;
+use rheostat_measure::record::{Column, TableRow, or_dash, to_three_digits};
 use rheostat_measure::rounding::{to_ten_thousandths, to_thousandths};
 use serde::{Deserialize, Serialize};
 
@@ -108,50 +109,26 @@ impl SchedRow {
     }
 }
 
-/// Rows for people.
-#[derive(Debug)]
-pub struct SchedTable;
+impl TableRow for SchedRow {
+    const COLUMNS: &'static [Column<SchedRow>] = &[
+        Column::name("workload", 14, |row| &row.workload),
+        Column::number("load", 4, 2, |row| row.load),
+        Column::apart(Column::name("scheduler", 21, |row| &row.scheduler)),
+        Column::number("krps", 9, 0, |row| row.throughput / 1e3),
+        Column::number("capacity", 9, 0, |row| row.capacity / 1e3),
+        Column::apart(Column::text("p50 us", 9, |row| row.us(row.p50_us))),
+        Column::text("p99", 9, |row| row.us(row.p99_us)),
+        Column::text("p99.9", 9, |row| row.us(row.p999_us)),
+        Column::apart(Column::text("short", 9, |row| or_dash(row.p999_short_us, |us| row.us(us)))),
+        Column::text("long", 9, |row| or_dash(row.p999_long_us, |us| row.us(us))),
+        Column::text("95 %", 6, |row| or_dash(row.ci95, |by| format!("±{:.0} %", 100.0 * by))),
+    ];
+}
 
-impl SchedTable {
-    /// Names the columns.
-    pub fn heading() -> String {
-        format!(
-            "{:<14} {:>4}  {:<21} {:>9} {:>9}  {:>9} {:>9} {:>9}  {:>9} {:>9} {:>6}",
-            "workload",
-            "load",
-            "scheduler",
-            "krps",
-            "capacity",
-            "p50 us",
-            "p99",
-            "p99.9",
-            "short",
-            "long",
-            "95 %"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &SchedRow) -> String {
-        let krps = |rate: f64| format!("{:.0}", rate / 1e3);
-        let us = |time: f64| if row.saturated { "grows".to_owned() } else { digits(time) };
-        let class = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), us);
-        let interval =
-            row.ci95.map_or_else(|| "-".to_owned(), |by| format!("±{:.0} %", 100.0 * by));
-        format!(
-            "{:<14} {:>4.2}  {:<21} {:>9} {:>9}  {:>9} {:>9} {:>9}  {:>9} {:>9} {:>6}",
-            row.workload,
-            row.load,
-            row.scheduler,
-            krps(row.throughput),
-            krps(row.capacity),
-            us(row.p50_us),
-            us(row.p99_us),
-            us(row.p999_us),
-            class(row.p999_short_us),
-            class(row.p999_long_us),
-            interval
-        )
+impl SchedRow {
+    /// A time, if it does not grow with the run.
+    fn us(&self, time: f64) -> String {
+        if self.saturated { "grows".to_owned() } else { to_three_digits(time) }
     }
 
     /// What rows of a workload at a load come to, by these.
@@ -200,14 +177,14 @@ fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
         [best] => format!(
             "{workload} at {load:.2}: {} alone can do it, p99.9 {} us",
             best.scheduler,
-            digits(best.p999_us)
+            to_three_digits(best.p999_us)
         ),
         [best, next, ..] => format!(
             "{workload} at {load:.2}: {} has the least p99.9, {} us; then {}, {} us",
             best.scheduler,
-            digits(best.p999_us),
+            to_three_digits(best.p999_us),
             next.scheduler,
-            digits(next.p999_us)
+            to_three_digits(next.p999_us)
         ),
     };
     let mut group = rows.iter().filter(|row| row.workload == workload && row.load == load);
@@ -220,15 +197,9 @@ fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
     text
 }
 
-/// A time to three digits.
-pub(super) fn digits(us: f64) -> String {
-    let decimals = if us < 10.0 { 2 } else { usize::from(us < 100.0) };
-    format!("{us:.decimals$}")
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::sim::sched::{RequestCosts, SchedBench, SchedTable, Workload};
+    use crate::sim::sched::{RequestCosts, SchedBench, SchedRow, Workload};
     use rheostat_measure::noise::Noise;
 
     #[test]
@@ -241,10 +212,10 @@ mod tests {
             ..SchedBench::new(2, &costs)
         };
         let rows = bench.run_without_crossover().unwrap();
-        assert_eq!(SchedTable::other_verdicts(&rows, &rows), [""; 0]);
+        assert_eq!(SchedRow::other_verdicts(&rows, &rows), [""; 0]);
         let dear = costs.with_lock(1_000_000.0);
         let others = SchedBench { costs: &dear, ..bench }.run_without_crossover().unwrap();
-        let [verdict] = &SchedTable::other_verdicts(&rows, &others)[..] else { panic!() };
+        let [verdict] = &SchedRow::other_verdicts(&rows, &others)[..] else { panic!() };
         assert!(verdict.contains("at 0.50: inline-dfcfs alone"), "{verdict}");
     }
 

@@ -1,7 +1,6 @@
 //! A policy in a phase of the rising load.
 
-use std::fmt::Write;
-
+use rheostat_measure::record::{Column, TableRow, or_dash};
 use serde::Serialize;
 
 /// A policy in a phase.
@@ -36,50 +35,30 @@ pub struct SloRow {
     pub faults: u64,
 }
 
-/// Rows as a table.
-#[derive(Debug)]
-pub struct SloTable;
+/// Microseconds, without digits behind the point.
+fn us(time: Option<f64>) -> String {
+    or_dash(time, |us| format!("{us:.0} us"))
+}
 
-impl SloTable {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<14} {:>6} {:>6} {:>8} {:>13} {:>12} {:>10} {:>4} {:>6} {:>6} {:>8}",
-            "policy",
-            "Gb/s",
-            "lanes",
-            "offload",
-            "priority p995",
-            "regular p995",
-            "predicted",
-            "met",
-            "moves",
-            "flows",
-            "dropped"
-        )
-    }
+impl TableRow for SloRow {
+    const COLUMNS: &'static [Column<SloRow>] = &[
+        Column::name("policy", 14, |row| &row.policy),
+        Column::number("Gb/s", 6, 1, |row| row.phase),
+        Column::number("lanes", 6, 2, |row| row.lanes),
+        Column::number("offload", 8, 2, |row| row.offloading),
+        Column::text("priority p995", 13, |row| us(row.priority_p995_us)),
+        Column::text("regular p995", 12, |row| us(row.regular_p995_us)),
+        Column::text("predicted", 10, |row| us(row.predicted_us)),
+        Column::text("met", 4, |row| if row.slo_met { "yes" } else { "no" }.to_owned()),
+        Column::count("moves", 6, |row| row.migrations),
+        Column::count("flows", 6, |row| row.offloaded),
+        Column::count("dropped", 8, |row| row.dropped),
+    ];
 
-    /// A row.
-    pub fn line(row: &SloRow) -> String {
-        let micros =
-            |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |us| format!("{us:.0} us"));
-        let met = if row.slo_met { "yes" } else { "no" };
-        let mut line = format!(
-            "{:<14} {:>6.1} {:>6.2} {:>8.2} {:>13} {:>12} {:>10} {met:>4} {:>6} {:>6} {:>8}",
-            row.policy,
-            row.phase,
-            row.lanes,
-            row.offloading,
-            micros(row.priority_p995_us),
-            micros(row.regular_p995_us),
-            micros(row.predicted_us),
-            row.migrations,
-            row.offloaded,
-            row.dropped
-        );
-        if row.faults > 0 {
-            let _ = write!(line, "  FAULTS: {}", row.faults);
+    fn remarks(&self) -> String {
+        match self.faults {
+            0 => String::new(),
+            faults => format!("  FAULTS: {faults}"),
         }
-        line
     }
 }

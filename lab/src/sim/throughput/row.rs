@@ -1,5 +1,6 @@
 //! A system under one kind of load.
 
+use rheostat_measure::record::{Column, TableRow};
 use serde::Serialize;
 
 /// A system under one kind of load.
@@ -27,33 +28,17 @@ pub struct ThroughputRow {
     pub faults: u64,
 }
 
-/// Rows as a table.
-#[derive(Debug)]
-pub struct ThroughputTable;
-
-impl ThroughputTable {
-    /// The heading.
-    pub fn heading() -> String {
-        format!(
-            "{:<15} {:>6} {:>5} {:>6} {:>7} {:>10} {:>6} {:>7}",
-            "system", "shards", "zipf", "burst", "Gb/s", "delivered", "moves", "flows"
-        )
-    }
-
-    /// A row.
-    pub fn line(row: &ThroughputRow) -> String {
-        format!(
-            "{:<15} {:>6} {:>5.1} {:>6} {:>7.2} {:>8.2} % {:>6} {:>7}",
-            row.system,
-            row.shards,
-            row.zipf,
-            row.burst,
-            row.gbps,
-            100.0 * row.delivered,
-            row.migrations,
-            row.offloaded
-        )
-    }
+impl TableRow for ThroughputRow {
+    const COLUMNS: &'static [Column<ThroughputRow>] = &[
+        Column::name("system", 15, |row| &row.system),
+        Column::count("shards", 6, |row| row.shards as u64),
+        Column::number("zipf", 5, 1, |row| row.zipf),
+        Column::count("burst", 6, |row| row.burst.into()),
+        Column::number("Gb/s", 7, 2, |row| row.gbps),
+        Column::percent("delivered", 10, 2, |row| row.delivered),
+        Column::count("moves", 6, |row| row.migrations),
+        Column::count("flows", 7, |row| row.offloaded),
+    ];
 }
 
 /// What Dyssect with 16 shards delivers beside RSS++ with 128, as in the thesis.

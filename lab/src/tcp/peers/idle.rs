@@ -1,9 +1,9 @@
 //! A service with little to do: its processor time, and how long replies take.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -132,46 +132,19 @@ impl IdleBench {
     }
 }
 
-impl IdleRow {
-    /// The heading of a table of rows.
-    pub fn heading() -> String {
-        format!(
-            "{:<6} {:<8} {:<10} {:>9} {:>10} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
-            "peer",
-            "device",
-            "polling",
-            "request/s",
-            "server cpu",
-            "machine cpu",
-            "p50 us",
-            "p99 us",
-            "late p50",
-            "late p99",
-            "added p50",
-            "added p99"
-        )
-    }
-}
-
-impl fmt::Display for IdleRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_none =
-            |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-        write!(
-            f,
-            "{:<6} {:<8} {:<10} {:>9} {:>10.3} {:>11.3} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
-            self.peer,
-            self.device,
-            self.polling,
-            self.offered_per_second,
-            self.server_cpu,
-            self.machine_cpu,
-            or_none(self.p50_us),
-            or_none(self.p99_us),
-            or_none(self.late_p50_us),
-            or_none(self.late_p99_us),
-            or_none(self.added_p50_us),
-            or_none(self.added_p99_us)
-        )
-    }
+impl TableRow for IdleRow {
+    const COLUMNS: &'static [Column<IdleRow>] = &[
+        Column::name("peer", 6, |row| &row.peer),
+        Column::name("device", 8, |row| &row.device),
+        Column::name("polling", 10, |row| &row.polling),
+        Column::count("request/s", 9, |row| row.offered_per_second.into()),
+        Column::number("server cpu", 10, 3, |row| row.server_cpu),
+        Column::number("machine cpu", 11, 3, |row| row.machine_cpu),
+        Column::known("p50 us", 8, 1, |row| row.p50_us),
+        Column::known("p99 us", 8, 1, |row| row.p99_us),
+        Column::known("late p50", 8, 1, |row| row.late_p50_us),
+        Column::known("late p99", 8, 1, |row| row.late_p99_us),
+        Column::known("added p50", 9, 1, |row| row.added_p50_us),
+        Column::known("added p99", 9, 1, |row| row.added_p99_us),
+    ];
 }

@@ -1,7 +1,7 @@
 //! What a peer costs.
 
-use std::fmt;
-
+use rheostat_measure::quantiles::{Sorted, median};
+use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
@@ -72,35 +72,13 @@ impl Measured {
 }
 
 impl PeerRow {
-    /// The heading of a table of rows.
-    pub fn heading() -> String {
-        format!(
-            "{:<6} {:<10} {:<10} {:>11} {:>10} {:>10} {:>8} {:>8} {:>9} {:>11} {:>13} {:>8} {:>10} {:>6}",
-            "peer",
-            "device",
-            "polling",
-            "connections",
-            "request/s",
-            "cpu ns/req",
-            "of epoll",
-            "A/A",
-            "client ns",
-            "server user",
-            "server system",
-            "other ns",
-            "program ns",
-            "calls"
-        )
-    }
-
     pub(super) fn new(
         peer: Peer,
         connections: u32,
         measured: &Measured,
         epoll: Option<&Measured>,
     ) -> PeerRow {
-        let mut costs: Vec<f64> = measured.windows().map(cost).collect();
-        costs.sort_by(f64::total_cmp);
+        let range = Sorted::of(measured.windows().map(cost)).range();
         let [first, again] =
             [&measured.first, &measured.again].map(|windows| median(windows.iter().map(cost)));
         let ratios = epoll.filter(|_| peer != Peer::Epoll).map(|epoll| {
@@ -121,7 +99,7 @@ impl PeerRow {
             requests_per_second: measured
                 .median(|window| (window.replies as f64 / window.cpu.elapsed).round()),
             cpu_ns_per_request: to_thousandths(measured.median(cost)),
-            cpu_ns_range: [costs[0], costs[costs.len() - 1]].map(to_thousandths),
+            cpu_ns_range: range.unwrap_or_default().map(to_thousandths),
             aa_spread: to_thousandths(first.max(again) / first.min(again)),
             of_epoll: ratios.map(to_thousandths),
             client_ns: to_thousandths(measured.median(|window| per(window, window.client))),
@@ -149,31 +127,21 @@ fn per(window: &Window, seconds: f64) -> f64 {
     1e9 * seconds / window.replies.max(1) as f64
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-impl fmt::Display for PeerRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:<6} {:<10} {:<10} {:>11} {:>10.0} {:>10.0} {:>8} {:>8.2} {:>9.0} {:>11.0} {:>13.0} {:>8.0} {:>10.0} {:>6}",
-            self.peer,
-            self.device,
-            self.polling,
-            self.connections,
-            self.requests_per_second,
-            self.cpu_ns_per_request,
-            self.of_epoll.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
-            self.aa_spread,
-            self.client_ns,
-            self.server_user_ns,
-            self.server_system_ns,
-            self.other_ns,
-            self.program_ns,
-            self.send_calls_per_packet.map_or_else(|| "-".into(), |calls| format!("{calls:.2}"))
-        )
-    }
+impl TableRow for PeerRow {
+    const COLUMNS: &'static [Column<PeerRow>] = &[
+        Column::name("peer", 6, |row| &row.peer),
+        Column::name("device", 10, |row| &row.device),
+        Column::name("polling", 10, |row| &row.polling),
+        Column::count("connections", 11, |row| row.connections.into()),
+        Column::number("request/s", 10, 0, |row| row.requests_per_second),
+        Column::number("cpu ns/req", 10, 0, |row| row.cpu_ns_per_request),
+        Column::known("of epoll", 8, 2, |row| row.of_epoll),
+        Column::number("A/A", 8, 2, |row| row.aa_spread),
+        Column::number("client ns", 9, 0, |row| row.client_ns),
+        Column::number("server user", 11, 0, |row| row.server_user_ns),
+        Column::number("server system", 13, 0, |row| row.server_system_ns),
+        Column::number("other ns", 8, 0, |row| row.other_ns),
+        Column::number("program ns", 10, 0, |row| row.program_ns),
+        Column::known("calls", 6, 2, |row| row.send_calls_per_packet),
+    ];
 }
