@@ -7,6 +7,7 @@ mod choices;
 mod help;
 mod machine_costs;
 mod page_file;
+mod reproduce;
 mod request_scenario;
 mod sim;
 
@@ -49,6 +50,7 @@ const VERSION: &str = concat!(
   rheo bench balance
   rheo sim balance --cores 16
   rheo advise --service 10us --load 0.8 --cores 8
+  rheo reproduce --list
 
 rheo runs this program for its commands."
 )]
@@ -65,6 +67,8 @@ enum Command {
     Advise(Box<advise::Args>),
     /// Measure, and compare measurements.
     Bench(Box<bench::Args>),
+    /// List published claims, or measure the figures of one.
+    Reproduce(reproduce::Args),
 }
 
 /// Runs the command that the program was called with.
@@ -79,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Advise(args) => advise::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         err!("error: {error}");

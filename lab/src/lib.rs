@@ -4,13 +4,16 @@
 extern crate rheostat_app;
 
 pub mod advice;
+pub mod claims;
 mod commands;
 pub mod contention;
 pub mod costs;
 mod datagrams;
+mod delays;
 mod disturbance;
 mod dut;
 pub mod error;
+mod event_queue;
 pub mod idle;
 pub mod live;
 pub mod migrate;

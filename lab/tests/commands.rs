@@ -6,6 +6,7 @@ mod bench_timers;
 mod migrate;
 mod recorded_load;
 mod report;
+mod reproduce;
 mod request_scenario;
 mod sim_queues;
 mod sim_sched;

@@ -151,8 +151,7 @@ enum Command {
     Sim(laboratory::Args),
     /// Recommend a scheduler for a service over TCP (rheo-lab).
     Advise(laboratory::Args),
-    /// A command of the laboratory, where its version has it.
-    #[command(hide = true)]
+    /// List published claims, or measure the figures of one (rheo-lab).
     Reproduce(laboratory::Args),
 }
 

@@ -7,9 +7,6 @@
 //! Not modelled: that a commit takes time, with its locks held (here it is a moment); lines that travel between cores,
 //! which make contended packets slower than they are here; caches, memory and hyperthreads.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat_state::txn::{Profile, Txn};
@@ -17,6 +14,7 @@ use rheostat_state::txn::{Profile, Txn};
 use super::real::{QUEUE, warmed_up};
 use super::sub_burst::{BURST, SubBurst};
 use super::{Cost, Pattern};
+use crate::event_queue::EventQueue;
 
 /// A packet takes between a half and three halves of the mean: equal times would keep lanes in step.
 const SPREAD: std::ops::Range<f64> = 0.5..1.5;
@@ -28,7 +26,7 @@ pub struct SimulatedLanes<'a> {
     lanes: Vec<Lane>,
     cost: Cost,
     /// The lanes' next steps, by time in picoseconds.
-    due: BinaryHeap<Reverse<(u64, usize)>>,
+    due: EventQueue,
     /// The lane that runs alone.
     alone: Option<usize>,
     random: SmallRng,
@@ -89,7 +87,8 @@ impl<'a> SimulatedLanes<'a> {
         let lanes = warmed_up(pattern, count).into_iter().map(lane).collect();
         let mut random = SmallRng::seed_from_u64(1);
         let first = (cost.packet_ns * 1e3) as u64 + 1;
-        let due = (0..count).map(|lane| Reverse((random.random_range(0..first), lane))).collect();
+        let mut due = EventQueue::new(count);
+        (0..count).for_each(|lane| due.set(lane, random.random_range(0..first)));
         SimulatedLanes { pattern, lanes, cost, due, alone: None, random }
     }
 
@@ -100,7 +99,7 @@ impl<'a> SimulatedLanes<'a> {
         let mut passed = 0;
         let mut now = 0;
         while passed < wanted {
-            let Reverse((at, lane)) = self.due.pop().expect("every lane has something to do");
+            let (at, lane) = self.due.pop(u64::MAX).expect("every lane has something to do");
             now = at;
             let (done, wait) = match self.lanes[lane].step {
                 Step::Begin => (0, self.begin(lane)),
@@ -108,7 +107,7 @@ impl<'a> SimulatedLanes<'a> {
                 Step::Commit { packets } => self.commit(lane, packets),
             };
             passed += done;
-            self.due.push(Reverse((at + (1e3 * wait).max(1.0) as u64, lane)));
+            self.due.set(lane, at + (1e3 * wait).max(1.0) as u64);
         }
         let profile = self.pattern.objects().profile().since(&before);
         Simulated { packets: passed, nanos: now as f64 / 1e3, profile }

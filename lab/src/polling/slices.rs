@@ -10,6 +10,7 @@ use rheostat_run::poll::metronome::Mode;
 
 use super::competitor::Progress;
 use super::stopwatch::{Latencies, latencies};
+use crate::delays::quantile_us;
 use crate::disturbance::Disturbance;
 
 /// The part of a slice that threads may wait for a core. A thread that wakes up a hundred thousand times in a second waits
@@ -57,8 +58,7 @@ pub(super) struct Seen {
 impl Seen {
     /// The latency within which this share of the packets left, in microseconds; none where no packet left.
     pub(super) fn latency_us(&self, share: f64) -> Option<f64> {
-        let us = || self.latencies.value_at_quantile(share) as f64 / 1e3;
-        (!self.latencies.is_empty()).then(us)
+        quantile_us(&self.latencies, share)
     }
 
     /// The mean vacation in microseconds.

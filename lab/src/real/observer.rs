@@ -8,12 +8,11 @@ use rheostat_io::Sink;
 use rheostat_packet::{HashKind, Mbuf};
 use rheostat_traffic::ExchangesConfig;
 
+use crate::delays::{delays, quantile_us};
 use crate::record::Run;
 use crate::witness::Witness;
 use hdrhistogram::Histogram;
 
-/// Longer delays count as this: ten seconds.
-const LONGEST: u64 = 10_000_000_000;
 /// Flows and directions whose order is looked at apart. Packets that share an entry have the same lower bits
 /// of their hash, so they share a bucket, and their order is kept as well.
 const ORDERS: usize = 1 << 20;
@@ -63,7 +62,7 @@ impl Observer {
 
     /// The end of one transmit queue.
     pub(super) fn sink(&self) -> Box<dyn Sink> {
-        let latencies = Latencies { all: histogram(), signalling: histogram() };
+        let latencies = Latencies { all: delays(), signalling: delays() };
         let latencies = Arc::new(Mutex::new(latencies));
         self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latencies.clone());
         Box::new(End { seen: self.0.clone(), latencies })
@@ -95,31 +94,25 @@ impl Observer {
     /// Latencies in microseconds, for each of [`Run::SHARES`]; nothing when no packet left.
     pub(super) fn latency_us(&self) -> Vec<(f64, f64)> {
         let all = self.sum(|queue| &queue.all);
-        if all.is_empty() {
-            return Vec::new();
-        }
-        Run::SHARES.map(|share| (share, all.value_at_quantile(share) as f64 / 1e3)).to_vec()
+        let shares = Run::SHARES.into_iter();
+        shares.filter_map(|share| Some((share, quantile_us(&all, share)?))).collect()
     }
 
     /// What this share of the packets of signalling did not exceed, in microseconds; nothing when none left.
     pub(super) fn signalling_us(&self, share: f64) -> Option<f64> {
         let signalling = self.sum(|queue| &queue.signalling);
-        (!signalling.is_empty()).then(|| signalling.value_at_quantile(share) as f64 / 1e3)
+        quantile_us(&signalling, share)
     }
 
     fn sum(&self, of: impl Fn(&Latencies) -> &Histogram<u64>) -> Histogram<u64> {
         let queues = self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = histogram();
+        let mut sum = delays();
         for queue in queues.iter() {
             let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
             sum.add(of(&queue)).expect("histograms of one shape");
         }
         sum
     }
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order")
 }
 
 impl Seen {

@@ -8,12 +8,11 @@ use rheostat_measure::quantiles::{Sorted, rank};
 
 use super::measurement::OpenRun;
 use super::rig::Sample;
+use crate::delays::delays;
 use hdrhistogram::Histogram;
 
 /// A window's percentile is stated with so many requests beyond it.
 const BEYOND: f64 = 10.0;
-/// The longest latency that is told apart, in nanoseconds; samples have none above.
-const LONGEST: u64 = 1 << 32;
 
 /// The percentiles of windows, in microseconds.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +48,7 @@ impl Latencies {
         self.p999.extend(quantile_us(&all, 0.999));
         self.p999_short.extend(quantile_us(&of(|sample| sample.class() == 0), 0.999));
         self.p999_long.extend(quantile_us(&of(|sample| sample.class() > 0), 0.999));
-        let together = self.all.get_or_insert_with(histogram);
+        let together = self.all.get_or_insert_with(delays);
         all.iter().for_each(|latency| together.saturating_record((*latency).into()));
         self.took += samples.iter().map(|sample| f64::from(sample.took())).sum::<f64>();
         self.count += samples.len() as u64;
@@ -122,10 +121,6 @@ fn quantile_us(times: &[u32], share: f64) -> Option<f64> {
 
 fn median(values: &[f64]) -> Option<f64> {
     Sorted::of(values.iter().copied()).median()
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds and figures are possible")
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 use std::ops::Range;
 
 use super::lane::Job;
+use crate::delays::delays;
 use hdrhistogram::Histogram;
-
-/// Longer delays count as this: ten seconds.
-const LONGEST: u64 = 10_000_000_000;
 
 /// Follows each packet from its arrival to its end. Nothing is taken on trust from the lanes: packets are
 /// identified by their numbers, order by what left before.
@@ -48,7 +46,7 @@ impl Ledger {
             arrived: 0,
             delivered: 0,
             dropped: 0,
-            latency: Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order"),
+            latency: delays(),
             waited_ns: 0,
             all: Counts::default(),
             duplicated: 0,

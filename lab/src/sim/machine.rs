@@ -1,7 +1,6 @@
 //! Lanes that process packets, in virtual time.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_control::{Balancer, HeavyShare, Observation, ShardMigrator};
@@ -16,6 +15,7 @@ use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
 use super::shard_moves::ShardMoves;
 use super::work::{Overhead, Work};
+use crate::event_queue::EventQueue;
 
 /// How large a machine is.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(super) struct Machine<W> {
     /// By lane, its working set.
     flows: Vec<usize>,
     /// When polls end, and of which lanes.
-    ends: BinaryHeap<Reverse<(u64, LaneId)>>,
+    ends: EventQueue,
     pub(super) migrator: ShardMoves,
     pub(super) ledger: Ledger,
     /// What tells classes apart, if anything does.
@@ -113,7 +113,7 @@ impl<W: Work> Machine<W> {
             shared: VecDeque::new(),
             backlogs: vec![0; size.lanes.into()],
             flows: vec![0; all.into()],
-            ends: BinaryHeap::new(),
+            ends: EventQueue::new(all.into()),
             migrator: ShardMoves::new(size.lanes, owners, overhead.fence),
             ledger,
             classes: None,
@@ -257,10 +257,8 @@ impl<W: Work> Machine<W> {
 
     /// Lets the lanes work until `until`.
     pub(super) fn advance(&mut self, until: u64) {
-        while let Some(Reverse((end, id))) =
-            self.ends.peek().copied().filter(|end| end.0.0 <= until)
-        {
-            self.ends.pop();
+        while let Some((end, lane)) = self.ends.pop(until) {
+            let id = LaneId(lane as u16);
             self.end_poll(id, end);
             if self.lanes[id.index()].since.is_none() && self.finds_work(id) {
                 self.poll(id, end);
@@ -311,7 +309,7 @@ impl<W: Work> Machine<W> {
         let lane = &mut self.lanes[id.index()];
         let end = lane.pauses.end(start, time);
         lane.since = Some(start);
-        self.ends.push(Reverse((end, id)));
+        self.ends.set(id.index(), end);
     }
 
     fn time_of(&self, job: &Job, flows: usize) -> u64 {

@@ -2,10 +2,8 @@
 
 use rheostat_steer::policy::Class;
 
+use crate::delays::{delays, quantile_us};
 use hdrhistogram::Histogram;
-
-/// Longer delays count as this: ten seconds.
-const LONGEST: u64 = 10_000_000_000;
 
 /// Latencies from arrival to departure, by the phase in which packets arrive.
 #[derive(Debug)]
@@ -18,8 +16,7 @@ pub(super) struct PhaseMeter {
 impl PhaseMeter {
     /// `count` phases of `length` nanoseconds each, from `start` on.
     pub(super) fn new(start: u64, length: u64, count: usize) -> PhaseMeter {
-        let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds in order");
-        let phases = (0..count).map(|_| [histogram(), histogram()]).collect();
+        let phases = (0..count).map(|_| [delays(), delays()]).collect();
         PhaseMeter { start, length: length.max(1), phases }
     }
 
@@ -38,7 +35,6 @@ impl PhaseMeter {
 
     /// The latency in microseconds that this share of a phase's packets did not exceed; `None` without packets.
     pub(super) fn latency(&self, phase: usize, class: Class, share: f64) -> Option<f64> {
-        let latencies = &self.phases[phase][class.index()];
-        (!latencies.is_empty()).then(|| latencies.value_at_quantile(share) as f64 / 1e3)
+        quantile_us(&self.phases[phase][class.index()], share)
     }
 }

@@ -12,7 +12,6 @@ mod crossover;
 mod dispatcher;
 mod drawn;
 mod estimate;
-mod events;
 mod inline;
 mod lock;
 mod meter;

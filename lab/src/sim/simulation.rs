@@ -7,6 +7,7 @@ use super::packet::Packet;
 use super::series_meter::{INTERVAL, SeriesMeter};
 use super::stretch::Stretch;
 use super::work::Work;
+use crate::delays::quantile_us;
 use crate::plans::PlanLog;
 use crate::record::Run;
 use crate::scenario::policy_of;
@@ -70,8 +71,7 @@ impl<W: Work> Simulation<W> {
         self.pass(self.end);
         self.machine.run_dry(self.end, GLANCE, TIMEOUT);
         let (ledger, meter) = (&self.machine.ledger, &self.meter);
-        let latency = |share: f64| (share, ledger.latency.value_at_quantile(share) as f64 / 1e3);
-        let shares = Run::SHARES.into_iter().filter(|_| !ledger.latency.is_empty());
+        let latency = |share: f64| Some((share, quantile_us(&ledger.latency, share)?));
         let run = Run {
             packets: ledger.arrived,
             delivered: ledger.delivered,
@@ -79,7 +79,7 @@ impl<W: Work> Simulation<W> {
             lost: ledger.lost(),
             duplicated: ledger.duplicated,
             reordered: ledger.reordered,
-            latency_us: shares.map(latency).collect(),
+            latency_us: Run::SHARES.into_iter().filter_map(latency).collect(),
             imbalance: meter.imbalance(),
             spread: meter.spread(),
             migrations: meter.migrations(),

@@ -14,6 +14,7 @@ use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
 use super::simulation::{GLANCE, TIMEOUT};
 use super::work::MeasuredWork;
+use crate::delays::quantile_us;
 
 const QUEUE: usize = 4_096;
 /// A heavy flow is as much as nine tenths of a lane.
@@ -102,7 +103,7 @@ impl Trial {
         Outcome {
             arrived: *arrived,
             delivered: *delivered,
-            p995_us: (!latency.is_empty()).then(|| latency.value_at_quantile(0.995) as f64 / 1e3),
+            p995_us: quantile_us(latency, 0.995),
             class_p995_us: Class::ALL.map(|class| machine.phases()?.latency(0, class, 0.995)),
             migrations,
             offloaded,

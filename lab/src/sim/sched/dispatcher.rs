@@ -7,12 +7,12 @@ use rheostat_tcp::sched::{
     member_of_connection, members_to_wake,
 };
 
-use super::events::Next;
 use super::lock::Lock;
 use super::receivers::{Found, Receivers};
 use super::source::Arrival;
 use super::system::{System, SystemState, hash_of};
 use super::trial::Setting;
+use crate::event_queue::Next;
 
 /// A network worker.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Schedulers whose workers do all stages.
 
-use super::events::Next;
 use super::receivers::{Found, Receivers};
 use super::source::Arrival;
 use super::system::{System, SystemState};
 use super::trial::Setting;
+use crate::event_queue::Next;
 
 /// What a worker does until it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

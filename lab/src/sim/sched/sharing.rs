@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::events::Next;
 use super::source::Arrival;
 use super::system::{System, SystemState};
 use super::trial::Setting;
+use crate::event_queue::Next;
 
 /// All requests in the service share the workers equally, each at most one of them (M/G/k-PS). TCP is part of a request's work; hand-offs and
 /// locks cost nothing.

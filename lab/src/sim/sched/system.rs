@@ -4,13 +4,13 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::drawn::{DrawnCosts, Stalls};
-use super::events::{Events, Next};
 use super::lock::Got;
 use super::meter::Meter;
 use super::polls::Polls;
 use super::requests::Requests;
 use super::source::Arrival;
 use super::trial::Setting;
+use crate::event_queue::{EventQueue, Next};
 use crate::sim::pauses::Pauses;
 
 /// A service under a scheduler.
@@ -29,7 +29,7 @@ pub(super) trait System {
 /// The state that all schedulers have.
 #[derive(Debug)]
 pub(super) struct SystemState {
-    pub(super) events: Events,
+    pub(super) events: EventQueue,
     pub(super) requests: Requests,
     pub(super) costs: DrawnCosts,
     pub(super) stalls: Stalls,
@@ -50,7 +50,7 @@ impl SystemState {
         };
         let random = SmallRng::seed_from_u64(setting.seed ^ 0xC057);
         SystemState {
-            events: Events::new(workers),
+            events: EventQueue::new(workers),
             requests: Requests::new(setting.connections()),
             costs: DrawnCosts::new(setting.costs, random),
             stalls: Stalls { workers: (0..workers).map_while(pauses).collect() },

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 
+use crate::delays::delays;
 use crate::live::LiveError;
 use hdrhistogram::Histogram;
 
@@ -22,8 +23,6 @@ pub(super) const REQUEST: usize = 128;
 const EVENTS: usize = 256;
 /// How long no reply may come.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest latency that is told apart, in nanoseconds.
-const LONGEST: u64 = 10_000_000_000;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +46,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     fn new() -> Outcome {
-        let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("possible bounds");
-        Outcome { replies: 0, latency: histogram(), lateness: histogram() }
+        Outcome { replies: 0, latency: delays(), lateness: delays() }
     }
 }
 

@@ -12,6 +12,7 @@ use super::peer::Peer;
 use super::station::Station;
 use super::usage::Usage;
 use super::{Cores, WARM_UP, on_core};
+use crate::delays::quantile_us;
 use crate::live::LiveError;
 use hdrhistogram::Histogram;
 
@@ -105,10 +106,7 @@ impl IdleBench {
         let outcome = station.client.run(Pace::PerSecond(rate), self.span)?;
         let used = Usage::now(&station.tasks())?.since(&before, outcome.replies);
         let share = |seconds: f64| to_thousandths(seconds / used.cpu.elapsed);
-        let quantile = |of: &Histogram<u64>, quantile: f64| {
-            let nanos = of.value_at_quantile(quantile);
-            (!of.is_empty()).then(|| to_thousandths(nanos as f64 / 1e3))
-        };
+        let quantile = |of: &Histogram<u64>, share| quantile_us(of, share).map(to_thousandths);
         let added = |value: Option<f64>, of: fn(&IdleRow) -> Option<f64>| {
             Some(to_thousandths(value? - of(awake?)?))
         };

@@ -1,7 +1,5 @@
 //! The events of a simulation, in order of time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -16,12 +14,13 @@ use super::lane::SimulatedLane;
 use super::meter::Meter;
 use super::sleep::SimulatedSleep;
 use super::{Simulation, SimulationResult};
+use crate::event_queue::EventQueue;
 
 /// Packets of a burst.
 pub(super) const BURST: usize = 32;
 
 /// What happens to a worker next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// Tries a lane.
     Try(usize),
@@ -42,8 +41,10 @@ pub(super) struct EventLoop<'a> {
     random: StdRng,
     lanes: Vec<SimulatedLane>,
     deciders: Vec<Decider>,
-    /// By time, and worker.
-    events: BinaryHeap<Reverse<(u64, usize, Event)>>,
+    /// When workers do something next.
+    due: EventQueue,
+    /// By worker, what that is.
+    events: Vec<Event>,
     meter: Meter,
     /// The packets of the burst under way: when each arrived, and was processed.
     burst: Vec<(u64, u64)>,
@@ -61,23 +62,21 @@ impl<'a> EventLoop<'a> {
         let lanes = lanes.collect();
         let deciders = (0..setup.workers).filter_map(|worker| Decider::new(setup, worker));
         let deciders: Vec<_> = deciders.collect();
-        let mut events = BinaryHeap::new();
-        for (worker, decider) in deciders.iter().enumerate() {
-            // Workers do not start at the same moment.
-            let start = random.random_range(0..100_000);
-            events.push(Reverse((start, worker, Event::Try(decider.first()))));
-        }
+        let mut due = EventQueue::new(deciders.len());
+        // Workers do not start at the same moment.
+        (0..deciders.len()).for_each(|worker| due.set(worker, random.random_range(0..100_000)));
+        let events = deciders.iter().map(|decider| Event::Try(decider.first())).collect();
         let (meter, burst) = (Meter::new(setup), Vec::with_capacity(BURST));
-        EventLoop { setup, random, lanes, deciders, events, meter, burst }
+        EventLoop { setup, random, lanes, deciders, due, events, meter, burst }
     }
 
     /// Runs to the end.
     pub(super) fn run(mut self) -> SimulationResult {
-        while let Some(Reverse((now, worker, event))) = self.events.pop() {
+        while let Some((now, worker)) = self.due.pop(u64::MAX) {
             if self.meter.is_over(now) {
                 break;
             }
-            match event {
+            match self.events[worker] {
                 Event::Try(lane) => self.on_try(now, worker, lane),
                 Event::Leave { lane, start, vacation, packets, drained } => {
                     let left = &mut self.lanes[lane];
@@ -95,6 +94,12 @@ impl<'a> EventLoop<'a> {
             }
         }
         self.meter.finish(self.lanes.into_iter().map(|lane| lane.result).collect())
+    }
+
+    /// A worker does this next.
+    fn set(&mut self, worker: usize, at: u64, event: Event) {
+        self.events[worker] = event;
+        self.due.set(worker, at);
     }
 
     /// When a worker has done so much work that begins at `now`.
@@ -126,7 +131,7 @@ impl<'a> EventLoop<'a> {
         let Drained { end, packets, is_empty } = self.drain(now, index, budget);
         self.meter.note_busy(now, end, &mut self.lanes[index].result);
         let leave = Event::Leave { lane: index, start: now, vacation, packets, drained: is_empty };
-        self.events.push(Reverse((end, worker, leave)));
+        self.set(worker, end, leave);
     }
 
     /// Takes bursts until nothing is left or the budget is used up. The last look finds nothing.
@@ -184,7 +189,7 @@ impl<'a> EventLoop<'a> {
                     Next::Wait => unreachable!("these policies do not block"),
                 };
                 let after = slept.map_or(now, |time| self.sleep(worker, now, time));
-                self.events.push(Reverse((after, worker, Event::Try(next))));
+                self.set(worker, after, Event::Try(next));
             }
         }
     }
@@ -201,7 +206,7 @@ impl<'a> EventLoop<'a> {
             unreachable!("only Metronome naps")
         };
         let lane = metronome.lane().expect("lanes are not parked");
-        self.events.push(Reverse((after, worker, Event::Try(lane))));
+        self.set(worker, after, Event::Try(lane));
     }
 
     /// When a worker runs again that sleeps from `now` on.
