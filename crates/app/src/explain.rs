@@ -52,6 +52,8 @@ pub(crate) enum Error {
   rheo explain configs/firewall.toml --input in.pcap --lanes 8 --load 0.9 \\
     --buckets
 
+With --input -, the capture comes through standard input; SIGINT ends it, and what has come by then is explained.
+
 Nothing is moved. Of a running instance, the load is measured for a while, and a sample of its packets shows the
 flows. A capture shows how the load is spread, not how high it is: every packet is assumed to cost the same, and
 the lanes to be loaded to 70 % on average, unless --load is given.")]

@@ -8,15 +8,18 @@ mod traffic;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_io::OpenError;
+use rheostat_io::{OpenError, is_standard};
 use rheostat_traffic::statistics::Summary;
 use rheostat_traffic::{Source, SourceError};
 use thiserror::Error;
 
+use crate::interrupt;
 use crate::machine::is_same_file;
 use captures::{CaptureError, Captures};
 use options::{OptionError, Options};
@@ -62,7 +65,7 @@ pub(crate) enum Error {
   rheo gen --traffic visitors --target 203.0.113.1:8080 --server 10.0.0.5:80 \\
     --sides lan.pcap wan.pcap")]
 pub(crate) struct Args {
-    /// The capture to write (.pcap or .pcapng).
+    /// The capture to write (.pcap or .pcapng); with -, pcapng goes to standard output, and all else to standard error.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["sides", "describe", "plot"])]
     output: Option<PathBuf>,
     /// Write two captures instead: what private addresses send, and what all others send.
@@ -96,6 +99,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         Captures::create(args.output.as_ref().map_or(&args.sides[..], std::slice::from_ref))?;
     let bar =
         if io::stderr().is_terminal() { ProgressBar::new(1_000) } else { ProgressBar::hidden() };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    interrupt::set(&interrupted)?;
     let is_described = args.describe || args.plot.is_some();
     let mut statistics = is_described.then(|| args.options.statistics());
     let mut frame = Vec::new();
@@ -106,8 +111,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         }
         captures.write(&frame, &arrival);
         count += 1;
-        if captures.have_failed() && statistics.is_none() {
-            // Nothing would receive the packets still to come.
+        // Nothing would receive the packets still to come.
+        let is_unread = captures.have_failed() && statistics.is_none();
+        if is_unread || interrupted.load(Ordering::Relaxed) {
             break;
         }
         if count.is_multiple_of(65_536) {
@@ -124,7 +130,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     if let (Some(file), Some(summary)) = (&args.plot, &summary) {
         draw(file, args, summary)?;
     }
-    print(summary.filter(|_| args.describe), count, args.json)?;
+    let text = text(summary.filter(|_| args.describe), count, args.json)?;
+    match args.output.iter().chain(&args.sides).any(|output| is_standard(output)) {
+        true => err!("{text}"),
+        false => out!("{text}"),
+    }
     match written {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
@@ -163,14 +173,11 @@ fn draw(file: &Path, args: &Args, summary: &Summary) -> Result<(), Error> {
     std::fs::write(file, page).map_err(|source| Error::Page { file: file.to_owned(), source })
 }
 
-fn print(summary: Option<Summary>, packets: u64, json: bool) -> Result<(), Error> {
-    match (summary, json) {
-        (Some(summary), true) => {
-            out!("{}", serde_json::to_string(&summary).map_err(io::Error::from)?);
-        }
-        (Some(summary), false) => out!("{summary}"),
-        (None, true) => out!("{}", serde_json::json!({ "packets": packets })),
-        (None, false) => out!("{packets} packets"),
-    }
-    Ok(())
+fn text(summary: Option<Summary>, packets: u64, json: bool) -> Result<String, Error> {
+    Ok(match (summary, json) {
+        (Some(summary), true) => serde_json::to_string(&summary).map_err(io::Error::from)?,
+        (Some(summary), false) => summary.to_string(),
+        (None, true) => serde_json::json!({ "packets": packets }).to_string(),
+        (None, false) => format!("{packets} packets"),
+    })
 }

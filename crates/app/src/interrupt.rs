@@ -4,7 +4,7 @@
 //! a closed terminal sends, ends it in good order, too, however often it comes: a shell and the kernel send
 //! one each. A process that was started with SIGHUP ignored, as by nohup, goes on.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -82,6 +82,38 @@ pub(crate) fn await_input(interrupted: &AtomicBool) -> io::Result<()> {
         io::ErrorKind::Interrupted,
         "interrupted before standard input had a packet",
     ))
+}
+
+/// Standard input, which has ended when a signal has come.
+pub(crate) struct StandardInput {
+    interrupted: Arc<AtomicBool>,
+}
+
+impl StandardInput {
+    /// Watches for signals from now on.
+    ///
+    /// # Errors
+    /// When it is a terminal, or signals cannot be watched.
+    pub(crate) fn open() -> io::Result<StandardInput> {
+        if io::stdin().is_terminal() {
+            let refused = "it is a terminal; pipe a capture into it, as from `tcpdump -w -`";
+            return Err(io::Error::other(refused));
+        }
+        let interrupted = Arc::new(AtomicBool::new(false));
+        set(&interrupted)?;
+        Ok(StandardInput { interrupted })
+    }
+}
+
+impl Read for StandardInput {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match await_input(&self.interrupted) {
+            // Around the buffer of `Stdin`, at which `poll` does not look.
+            Ok(()) => Ok(rustix::io::read(io::stdin(), bytes)?),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// SIGHUP, unless the process was started with it ignored.

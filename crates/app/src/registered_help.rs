@@ -26,15 +26,16 @@ fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Com
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "policy" => {
             let fit = registry.policies.iter().filter(|policy| !is_service || policy.facts.serves);
-            list(arg, fit.map(|policy| (policy.name, policy.summary)))
+            list(arg, fit.map(|policy| (policy.name, policy.summary)), "")
         }
         "polling" => {
-            list(arg, registry.polling.iter().map(|polling| (polling.name, polling.summary)))
+            list(arg, registry.polling.iter().map(|polling| (polling.name, polling.summary)), "")
         }
         "device" | "devices" if !registry.devices.is_empty() && takes_kind(&arg) => {
             let kinds = registry.devices.clone();
             let own = registry.devices.iter().map(|kind| (kind.name, kind.summary));
-            list(arg, own).value_parser(move |text: &str| DeviceOverride::parse(text, &kinds))
+            let arg = list(arg, own, "Kinds of this program:");
+            arg.value_parser(move |text: &str| DeviceOverride::parse(text, &kinds))
         }
         _ => arg,
     });
@@ -46,14 +47,18 @@ fn takes_kind(arg: &Arg) -> bool {
     arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains("=KIND:")))
 }
 
-/// `name (summary), name (summary)` behind the help that the flag has.
-fn list<'a>(arg: Arg, kinds: impl Iterator<Item = (&'a str, &'a str)>) -> Arg {
+/// `name (summary), name (summary)` behind the help that the flag has, and these words if there are any.
+fn list<'a>(arg: Arg, kinds: impl Iterator<Item = (&'a str, &'a str)>, words: &str) -> Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let words = kinds.map(|(name, summary)| match summary {
+    let help = match words {
+        "" => help,
+        words => format!("{}. {words}", help.trim_end_matches('.')),
+    };
+    let names = kinds.map(|(name, summary)| match summary {
         "" => name.to_owned(),
         _ => format!("{name} ({summary})"),
     });
-    arg.help(format!("{help} {}", words.collect::<Vec<_>>().join(", ")))
+    arg.help(format!("{help} {}", names.collect::<Vec<_>>().join(", ")))
 }
 
 #[cfg(test)]

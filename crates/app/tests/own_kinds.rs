@@ -129,7 +129,11 @@ fn main() -> ExitCode {
     let help = call("run", CONFIG, &["--help"]);
     let words =
         String::from_utf8_lossy(&help.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["auto (whichever fits the load), mine", "to compare with), lazy", " memory"] {
+    for part in [
+        "auto (whichever fits the load), mine",
+        "to compare with), lazy",
+        "32768 packets). Kinds of this program: memory",
+    ] {
         assert!(words.contains(part), "{part}: {words}");
     }
 

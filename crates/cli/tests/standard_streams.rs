@@ -200,6 +200,75 @@ fn input_that_is_no_capture_is_refused_and_a_cut_one_is_counted() {
 }
 
 #[test]
+fn generated_packets_go_through_a_pipe_and_are_explained_as_those_of_a_file() {
+    let folder = folder();
+    let folder = folder.path();
+    let generate = ["gen", "--packets", "2k", "--flows", "100", "--seed", "1", "--output"];
+    let mut children = ["-", "file.pcapng"].map(|output| {
+        start(folder, &[&generate[..], &[output]].concat(), Stdio::piped()).wait_with_output()
+    });
+    let [piped_out, file] = &mut children;
+    let (piped_out, file) = (piped_out.as_ref().unwrap(), file.as_ref().unwrap());
+    assert!(piped_out.status.success() && file.status.success(), "{}", stderr(piped_out));
+    assert!(piped_out.stdout == fs::read(folder.join("file.pcapng")).unwrap());
+    assert_eq!(
+        (stderr(piped_out).trim(), file.stdout.as_slice()),
+        ("2000 packets", &b"2000 packets\n"[..])
+    );
+
+    let explain =
+        |input| ["explain", "x.toml", "--seed", "1", "--lanes", "2", "--json", "--input", input];
+    let from_pipe = piped(folder, &explain("-"), &piped_out.stdout);
+    assert!(from_pipe.status.success(), "{}", stderr(&from_pipe));
+    let from_file = command(folder, &explain("file.pcapng")).output().unwrap();
+    assert_eq!(summary(&from_pipe.stdout), summary(&from_file.stdout));
+}
+
+#[test]
+fn generating_ends_when_its_reader_does_or_a_signal_comes() {
+    let folder = folder();
+    let generate = ["gen", "--packets", "1000M", "--output", "-"];
+    let begin = || {
+        let mut child = start(folder.path(), &generate, Stdio::piped());
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 100_000]).unwrap();
+        child
+    };
+    let mut unread = begin();
+    drop(unread.stdout.take());
+    let output = unread.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("error: the capture standard output is incomplete"),
+        "{}",
+        stderr(&output)
+    );
+
+    let interrupted = begin();
+    kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
+    let output = interrupted.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let packets: u64 = stderr(&output).split_once(" packets").unwrap().0.parse().unwrap();
+    assert!((1..1_000_000_000).contains(&packets), "{packets}");
+}
+
+#[test]
+fn a_signal_ends_the_input_of_an_explanation() {
+    let folder = folder();
+    let arguments = ["explain", "x.toml", "--json", "--input", "-"];
+    let mut child = start(folder.path(), &arguments, Stdio::piped());
+    let mut stdin = child.stdin.take().unwrap();
+    let input = fs::read(folder.path().join("in.pcap")).unwrap();
+    assert!(input.len() > 200_000, "more than a pipe holds");
+    // Once all is written, some of it was read, and signals are watched.
+    stdin.write_all(&input).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(summary(&output.stdout).is_object());
+    drop(stdin);
+}
+
+#[test]
 fn terminals_and_two_readers_are_refused() {
     let folder = folder();
     let folder = folder.path();

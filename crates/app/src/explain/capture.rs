@@ -1,5 +1,7 @@
 //! What a policy would do with the packets of a capture.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_control::Config;
 use rheostat_control::config::BalanceConfig;
 use rheostat_control::config::device::DeviceConfig;
-use rheostat_io::{CaptureReader, OpenError, ReadError};
+use rheostat_io::{CaptureReader, OpenError, ReadError, is_standard};
 use rheostat_observe::explain::{Breakdown, Explanation};
 use rheostat_steer::policy::{LaneLoad, Load, LoadSnapshot, ShardLoad};
 
@@ -15,6 +17,7 @@ use super::Error;
 use crate::app::App;
 use crate::assemble::{self, Layout};
 use crate::chains;
+use crate::interrupt::StandardInput;
 use crate::run::OverrideArgs;
 
 /// Explains what the policy of a configuration would do with the captures of its devices.
@@ -79,10 +82,17 @@ fn count(
     breakdown: &mut Breakdown,
     span: &mut Span,
 ) -> Result<(), Error> {
-    let file = std::fs::File::open(input)
-        .map_err(|source| OpenError::File { path: input.to_owned(), source })?;
+    let path = match is_standard(input) {
+        true => Path::new("standard input"),
+        false => input,
+    };
+    let file: io::Result<Box<dyn Read>> = match is_standard(input) {
+        true => StandardInput::open().map(|input| Box::new(input) as Box<dyn Read>),
+        false => File::open(input).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    let file = file.map_err(|source| OpenError::File { path: path.to_owned(), source })?;
     let mut reader = CaptureReader::new(file)
-        .map_err(|source| OpenError::Format { path: input.to_owned(), source })?;
+        .map_err(|source| OpenError::Format { path: path.to_owned(), source })?;
     loop {
         match reader.next_record() {
             Ok(Some(record)) => {
@@ -91,10 +101,10 @@ fn count(
             }
             Ok(None) => return Ok(()),
             Err(error @ ReadError::UnsupportedLink { .. }) => {
-                err!("warning: {}: {error}", input.display());
+                err!("warning: {}: {error}", path.display());
             }
             Err(error) => {
-                err!("warning: {}: {error}", input.display());
+                err!("warning: {}: {error}", path.display());
                 return Ok(());
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rheostat_io::{CaptureWriter, Sink, WriteError};
+use rheostat_io::{CaptureWriter, Sink, WriteError, is_standard};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Headers, Mempool, MempoolConfig, PoolCache, tuple};
 use rheostat_steer::PrefixList;
@@ -35,7 +35,10 @@ impl Captures {
     /// Makes these files: none, one for every frame, or one for frames from inside and one for all others.
     pub(super) fn create(files: &[PathBuf]) -> Result<Captures, CaptureError> {
         let create = |file: &PathBuf| {
-            let writer = CaptureWriter::create(file)?;
+            let writer = match is_standard(file) {
+                true => CaptureWriter::standard_output(),
+                false => CaptureWriter::create(file),
+            }?;
             let sink = writer.sink();
             Ok::<_, WriteError>((writer, sink))
         };
