@@ -8,7 +8,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::claims::{Claim, Program, Reproduced};
-use crate::commands::{Failed, rheo};
+use crate::commands::{BUILD, Failed, rheo};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -69,6 +69,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         out!("published in {page}, from {rows}");
         out!("runs `{command}`: about {time}, needs {needs}");
     }
+    if BUILD.profile == "debug" {
+        err!(
+            "built without optimisation: times are longer, and rates lower, than the published ones"
+        );
+    }
     let figures = claim.compare(&output(claim, &command)?);
     let is_complete = figures.iter().all(|figure| figure.here.is_some());
     if args.json {
@@ -94,7 +99,7 @@ fn list(claims: &[Claim], json: bool) {
     }
 }
 
-/// What the claim's command prints as JSON; it tells its progress on standard error meanwhile.
+/// The JSON that the claim's command prints; its progress goes to standard error meanwhile.
 fn output(claim: &Claim, command: &str) -> Result<String, Failed> {
     let program = match claim.program {
         Program::RheoLab => std::env::current_exe()?,
