@@ -133,6 +133,17 @@ impl MemoryPlan {
                 from: format!("{} flows in {shards} shards", config.state.flows),
                 setting: Some("[state] flows"),
             });
+            let own = chain.own_table_bytes(capacity) as u64;
+            if own > 0 {
+                parts.push(Part {
+                    what: "flow tables of functions",
+                    bytes: own.saturating_mul(shards),
+                    from: format!(
+                        "as many flows as in {shards} shards, for each function that has its own"
+                    ),
+                    setting: Some("[state] flows"),
+                });
+            }
             parts.push(Part {
                 what: "shards",
                 bytes: shards * shard,

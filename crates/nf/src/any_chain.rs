@@ -109,6 +109,12 @@ impl AnyChain {
         self.chain.shard_bytes()
     }
 
+    /// Bytes of the tables that functions have of their own in one shard, beside that of the shard, which has room for so many
+    /// flows.
+    pub fn own_table_bytes(&self, flows: usize) -> usize {
+        self.chain.own_table_bytes(flows)
+    }
+
     /// What the functions keep for one shard.
     pub fn local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
         self.chain.make_local(shard)
@@ -144,6 +150,7 @@ trait Erased: Send + Sync {
         seeds: Seeds,
     ) -> Result<Vec<Box<Shard>>, ArenaError>;
     fn shard_bytes(&self) -> usize;
+    fn own_table_bytes(&self, flows: usize) -> usize;
     fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
     fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service>;
 }
@@ -187,6 +194,10 @@ impl<C: Chain> Erased for C {
 
     fn shard_bytes(&self) -> usize {
         size_of::<Shard<C::Shard>>() + self.boxed_bytes()
+    }
+
+    fn own_table_bytes(&self, flows: usize) -> usize {
+        Chain::own_table_bytes(self, flows)
     }
 
     fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {

@@ -165,6 +165,11 @@ pub trait Chain: Send + Sync + 'static {
         0
     }
 
+    /// Bytes of the tables that functions have of their own in one shard, beside that of the shard, which has room for so many flows.
+    fn own_table_bytes(&self, _flows: usize) -> usize {
+        0
+    }
+
     /// Whether a packet passes that was let through as the first of a flow for which the table has no
     /// room.
     fn passes_without_entry(&self) -> bool;

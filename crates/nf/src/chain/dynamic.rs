@@ -284,6 +284,11 @@ impl Chain for DynamicChain {
         self.links.iter().map(|link| link.local_bytes() + size_of::<Box<LinkShard>>()).sum()
     }
 
+    fn own_table_bytes(&self, flows: usize) -> usize {
+        let each = self.links.iter().map(|link| link.table_bytes(flows));
+        each.fold(0, usize::saturating_add)
+    }
+
     fn passes_without_entry(&self) -> bool {
         self.links.iter().all(|link| link.passes_without_entry())
     }

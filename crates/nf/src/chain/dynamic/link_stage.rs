@@ -43,6 +43,11 @@ pub(crate) trait LinkStage: Send + Sync {
     /// Bytes of a value that [`LinkStage::local`] returns, without what it points to.
     fn local_bytes(&self) -> usize;
 
+    /// Bytes of the table that the function has of its own in a shard with so many flows.
+    fn table_bytes(&self, _flows: usize) -> usize {
+        0
+    }
+
     fn first(
         &self,
         local: &mut LinkShard,

@@ -266,6 +266,11 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         size_of::<Local<F>>() + size_of::<Steering>()
     }
 
+    fn table_bytes(&self, flows: usize) -> usize {
+        let config = TableConfig { capacity: flows, aliases: false };
+        config.bytes(&self.layout).unwrap_or(usize::MAX)
+    }
+
     fn first(
         &self,
         local: &mut LinkShard,
