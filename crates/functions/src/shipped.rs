@@ -5,7 +5,7 @@ use rheostat_nf::{AnyChain, ChainError, Link, Passthrough};
 use rheostat_state::StateLayout;
 
 use crate::nat::SharedNat;
-use crate::{AntiDdos, Bridge, Firewall, Lb, Nat, Portscan};
+use crate::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 
 /// The chains that are compiled as a whole: the functions that most packets pass, and those on shared objects, which have one
 /// transaction for a burst there, and one for each packet in a chain that is put together at run time.
@@ -14,6 +14,8 @@ pub const CHAINS: &[StaticChain] = &[
     alone::<Nat>,
     pair::<Firewall, Nat>,
     alone::<Lb>,
+    alone::<Monitor>,
+    alone::<Policer>,
     alone_on_objects::<AntiDdos>,
     alone_on_objects::<Bridge>,
     alone_on_objects::<Portscan>,
