@@ -113,7 +113,7 @@ fn by_default(functions: &[&str]) -> String {
         text += match *function {
             "nat" => "[function.nat]\nexternal = [\"100.64.0.0-100.64.1.255\"]\n",
             "policer" => {
-                "[function.policer]\nper = \"inside\"\nrate = \"100Gbps\"\nburst = \"1GB\"\n"
+                "[function.policer]\nper = \"inside\"\nrate = \"100Gbps\"\nburst = \"1GB\"\nsubscribers = 1000000\n"
             }
             _ => "",
         };
