@@ -254,26 +254,23 @@ impl<'a> OpenFlows<'a> {
         (&mut self.entries, ShardLocals { shards: &mut *self.shards })
     }
 
-    /// The flow at this place.
+    /// Notes that a packet of the flow at this place has arrived, as [`FlowMut::note_arrival`], and sets the flow's deadline if there
+    /// is one. Returns whether the packet is late.
     #[inline(always)]
-    fn flow(&mut self, at: usize) -> Option<FlowMut<'_>> {
+    pub fn note_packet(
+        &mut self,
+        at: usize,
+        (forward, device, stamp): (bool, DeviceId, u32),
+        deadline: Option<Time>,
+    ) -> bool {
         let (shard, index) = self.places[..self.entries.len][at];
-        let shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut)?;
-        Some(FlowMut::new(&mut shard.table, index))
-    }
-
-    /// As [`FlowMut::note_arrival`], of the flow at this place.
-    #[inline(always)]
-    pub fn note_arrival(&mut self, at: usize, forward: bool, device: DeviceId, stamp: u32) -> bool {
-        self.flow(at).is_some_and(|mut flow| flow.note_arrival(forward, device, stamp))
-    }
-
-    /// As [`FlowMut::set_deadline`], of the flow at this place.
-    #[inline(always)]
-    pub fn set_deadline(&mut self, at: usize, deadline: Time) {
-        if let Some(mut flow) = self.flow(at) {
+        let shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut);
+        let Some(shard) = shard else { return false };
+        let mut flow = FlowMut::new(&mut shard.table, index);
+        if let Some(deadline) = deadline {
             flow.set_deadline(deadline);
         }
+        flow.note_arrival(forward, device, stamp)
     }
 }
 

@@ -121,7 +121,7 @@ pub(crate) trait LinkStage: Send + Sync {
     fn decide(
         &self,
         others: Undecided<'_>,
-        run: &mut SteadyRun<'_, '_>,
+        run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     );
 
@@ -371,7 +371,7 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
     fn decide(
         &self,
         others: Undecided<'_>,
-        run: &mut SteadyRun<'_, '_>,
+        run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
         if self.is_visitor() {

@@ -347,7 +347,7 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
     fn decide(
         &self,
         others: Undecided<'_>,
-        run: &mut SteadyRun<'_, '_>,
+        run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
         let others = others.without_counts(self.stage.counts());

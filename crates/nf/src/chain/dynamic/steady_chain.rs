@@ -1,12 +1,12 @@
 //! Packets of known flows on the fast path of a chain that is put together at run time.
 
-use rheostat_base::{Counter, Nanos, Time};
+use rheostat_base::{Counter, Nanos};
 use rheostat_packet::Mbuf;
 use rheostat_run::{Batch, LaneCounters, OffloadedFlows, PacketInfo};
 use rheostat_state::{EntryColumn, FlowMut, OPEN_FLOWS, StateBits};
 
 use super::DynamicChain;
-use super::steady_run::{SteadyRun, Undecided};
+use super::steady_run::{SteadyRun, UNCHANGED, Undecided};
 use super::visits::Visits;
 use crate::chain_service::FastPathCx;
 
@@ -42,20 +42,25 @@ impl DynamicChain {
             }
             let (packets, infos) =
                 (&mut packets[place..place + opened], &infos[place..place + opened]);
-            let visits = self.has_visitors.then(|| Visits::new(locals, outbox, out.pool()));
-            let run = SteadyRun::new(packets, infos, entries, visits);
-            let (deadlines, visits) = self.run_opened(counts, run);
-            if let Some(visits) = visits {
+            let deadlines = if self.has_visitors {
+                let mut visits = Visits::new(locals, outbox, out.pool());
+                let mut run = SteadyRun::new(packets, infos, entries, Some(&mut visits));
+                self.run_opened(counts, &mut run);
+                let deadlines = run.deadlines;
                 let verdicts = visits.into_verdicts().into_iter();
                 stopped.extend(verdicts.map(|(at, verdict)| (place + at, verdict)));
-            }
+                deadlines
+            } else {
+                let mut run = SteadyRun::new(packets, infos, entries, None);
+                self.run_opened(counts, &mut run);
+                run.deadlines
+            };
             let passed = flows.entries().len();
             for (at, (packet, info)) in packets[..passed].iter().zip(infos).enumerate() {
-                if flows.note_arrival(at, info.forward(), packet.device(), packet.stamp()) {
+                let arrival = (info.forward(), packet.device(), packet.stamp());
+                let deadline = Some(deadlines[at]).filter(|deadline| *deadline != UNCHANGED);
+                if flows.note_packet(at, arrival, deadline) {
                     out.counters().reordered.increment();
-                }
-                if let Some(deadline) = deadlines[at] {
-                    flows.set_deadline(at, deadline);
                 }
             }
             place += passed;
@@ -67,18 +72,15 @@ impl DynamicChain {
     }
 
     /// Runs the chain on packets whose flows are open, and leaves open those of the packets that it has run on.
-    fn run_opened<'r>(
-        &self,
-        counts: &[Counter],
-        mut run: SteadyRun<'r, '_>,
-    ) -> ([Option<Time>; OPEN_FLOWS], Option<Visits<'r>>) {
-        Undecided { links: &self.links, counts }.decide(&mut run, None);
-        if let Some(own) = &self.deadlines {
-            for (at, deadline) in run.deadlines[..run.entries.len()].iter_mut().enumerate() {
-                *deadline = own.after_run(run.entries, at, *deadline);
-            }
+    #[inline(always)]
+    fn run_opened(&self, counts: &[Counter], run: &mut SteadyRun<'_, '_, '_>) {
+        Undecided { links: &self.links, counts }.decide(run, None);
+        let Some(own) = &self.deadlines else { return };
+        for at in 0..run.entries.len() {
+            let requested = Some(run.deadlines[at]).filter(|deadline| *deadline != UNCHANGED);
+            let earliest = own.after_run(run.entries, at, requested);
+            run.deadlines[at] = earliest.unwrap_or(UNCHANGED);
         }
-        (run.deadlines, run.visits)
     }
 
     /// As [`SteadyChain::shortest`](crate::steady::SteadyChain::shortest).
@@ -142,8 +144,9 @@ impl DynamicChain {
             return false;
         }
         let (packets, infos) = (std::slice::from_mut(packet), std::slice::from_ref(info));
-        let run = SteadyRun::new(packets, infos, &mut entries, None);
-        let ([deadline, ..], _) = self.run_opened(counts, run);
+        let mut run = SteadyRun::new(packets, infos, &mut entries, None);
+        self.run_opened(counts, &mut run);
+        let [deadline, ..] = run.deadlines;
         if entries.is_empty() {
             return false;
         }
@@ -151,7 +154,7 @@ impl DynamicChain {
         if flow.note_arrival(info.forward(), packets[0].device(), packets[0].stamp()) {
             counters.reordered.increment();
         }
-        if let Some(deadline) = deadline {
+        if deadline != UNCHANGED {
             flow.set_deadline(deadline);
         }
         true

@@ -24,36 +24,40 @@ use crate::packet::Packet;
 use crate::steady::Steady;
 
 /// Packets of known flows, each of another flow.
-pub(crate) struct SteadyRun<'r, 'f> {
+pub(crate) struct SteadyRun<'r, 'f, 'v> {
     pub(super) packets: &'r mut [Mbuf],
     pub(super) infos: &'r [PacketInfo],
     /// The flows of the packets about which all functions so far have decided.
     pub(super) entries: &'r mut EntryColumn<'f>,
-    /// When each flow is to end without another packet, as the functions that decide about that have it.
-    pub(super) deadlines: [Option<Time>; OPEN_FLOWS],
+    /// When each flow is to end without another packet, as the functions that decide about that have it; [`UNCHANGED`] when it
+    /// stays.
+    pub(super) deadlines: [Time; OPEN_FLOWS],
     /// The parts of the lane for functions without a fast path, if there are such functions.
-    pub(super) visits: Option<Visits<'r>>,
+    pub(super) visits: Option<&'r mut Visits<'v>>,
     /// The packets whose addresses or ports were changed, one bit each.
     rewritten: u16,
 }
 
 const _: () = assert!(OPEN_FLOWS <= u16::BITS as usize);
 
-impl<'r, 'f> SteadyRun<'r, 'f> {
+/// No function has requested a deadline.
+pub(super) const UNCHANGED: Time = Time::ZERO;
+
+impl<'r, 'f, 'v> SteadyRun<'r, 'f, 'v> {
     pub(super) fn new(
         packets: &'r mut [Mbuf],
         infos: &'r [PacketInfo],
         entries: &'r mut EntryColumn<'f>,
-        visits: Option<Visits<'r>>,
-    ) -> SteadyRun<'r, 'f> {
-        let deadlines = [None; OPEN_FLOWS];
+        visits: Option<&'r mut Visits<'v>>,
+    ) -> SteadyRun<'r, 'f, 'v> {
+        let deadlines = [UNCHANGED; OPEN_FLOWS];
         SteadyRun { packets, infos, entries, deadlines, visits, rewritten: 0 }
     }
 
     /// The packets that do not go on, one bit each.
     #[inline(always)]
     fn stopped(&self) -> u16 {
-        self.visits.as_ref().map_or(0, Visits::stopped)
+        self.visits.as_ref().map_or(0, |visits| visits.stopped())
     }
 }
 
@@ -72,7 +76,11 @@ impl<'l> Undecided<'l> {
     }
 
     /// Lets the last of these decide, and those before it. At the end, all carry out what they have decided.
-    pub(super) fn decide(self, run: &mut SteadyRun<'_, '_>, mut behind: Option<&mut dyn Decided>) {
+    pub(super) fn decide(
+        self,
+        run: &mut SteadyRun<'_, '_, '_>,
+        mut behind: Option<&mut dyn Decided>,
+    ) {
         match self.links.split_last() {
             Some((last, links)) => last.decide(Undecided { links, ..self }, run, behind),
             None => {
@@ -87,7 +95,7 @@ impl<'l> Undecided<'l> {
 /// A function that has decided about the packets of a run.
 pub(crate) trait Decided {
     /// Carries out its steps, and those of the functions behind it.
-    fn commit(&mut self, run: &mut SteadyRun<'_, '_>);
+    fn commit(&mut self, run: &mut SteadyRun<'_, '_, '_>);
 }
 
 struct Steps<'b, F: Steady<S>, S> {
@@ -102,7 +110,7 @@ struct Steps<'b, F: Steady<S>, S> {
 impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
     /// Carries out the steps of packets from one side.
     #[inline(always)]
-    fn commit_from(&mut self, side: Side, run: &mut SteadyRun<'_, '_>) {
+    fn commit_from(&mut self, side: Side, run: &mut SteadyRun<'_, '_, '_>) {
         let stopped = run.stopped();
         let mut states = run.entries.states_mut(self.place);
         let parts = run.packets.iter_mut().zip(run.infos).zip(&mut run.deadlines);
@@ -114,11 +122,11 @@ impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
             let packet = &mut Packet::new(packet, info);
             let own = self.function.commit(step, info.now, packet, states.get_mut(at));
             run.rewritten |= u16::from(packet.is_rewritten()) << at;
-            match (self.deadline, *deadline, own) {
-                (Some(place), _, Some(own)) => states.set_time(at, place, own),
-                (None, Some(other), Some(own)) => *deadline = Some(other.min(own)),
-                (None, None, own) => *deadline = own,
-                (_, _, None) => {}
+            let Some(own) = own else { continue };
+            match self.deadline {
+                Some(place) => states.set_time(at, place, own),
+                None if *deadline == UNCHANGED => *deadline = own,
+                None => *deadline = own.min(*deadline),
             }
         }
     }
@@ -126,7 +134,7 @@ impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
 
 impl<F: Steady<S>, S: Send + 'static> Decided for Steps<'_, F, S> {
     #[inline(never)]
-    fn commit(&mut self, run: &mut SteadyRun<'_, '_>) {
+    fn commit(&mut self, run: &mut SteadyRun<'_, '_, '_>) {
         self.steps.truncate(run.entries.len());
         let sides = Sides::of(run);
         if sides.inside {
@@ -149,7 +157,7 @@ struct Sides {
 
 impl Sides {
     #[inline(always)]
-    fn of(run: &SteadyRun<'_, '_>) -> Sides {
+    fn of(run: &SteadyRun<'_, '_, '_>) -> Sides {
         let from = |side| run.infos[..run.entries.len()].iter().any(|info| info.side() == side);
         Sides { inside: from(Side::Inside), outside: from(Side::Outside) }
     }
@@ -164,7 +172,7 @@ struct Visitor<'l, 'b> {
 }
 
 impl Decided for Visitor<'_, '_> {
-    fn commit(&mut self, run: &mut SteadyRun<'_, '_>) {
+    fn commit(&mut self, run: &mut SteadyRun<'_, '_, '_>) {
         let is_inside = run.infos[0].side() == Side::Inside;
         if is_inside {
             self.visit(run);
@@ -180,7 +188,7 @@ impl Decided for Visitor<'_, '_> {
 
 impl Visitor<'_, '_> {
     /// Presents the packets, which all come from one side, to the function.
-    fn visit(&self, run: &mut SteadyRun<'_, '_>) {
+    fn visit(&self, run: &mut SteadyRun<'_, '_, '_>) {
         let SteadyRun { packets, infos, entries, visits, rewritten, .. } = run;
         let Some(visits) = visits else { return };
         for at in 0..entries.len() {
@@ -199,7 +207,7 @@ impl Visitor<'_, '_> {
 pub(super) fn visit(
     link: &dyn LinkStage,
     others: Undecided<'_>,
-    run: &mut SteadyRun<'_, '_>,
+    run: &mut SteadyRun<'_, '_, '_>,
     behind: Option<&mut dyn Decided>,
 ) {
     let mut visitor = Visitor { link, at: others.links.len(), behind };
@@ -212,21 +220,21 @@ pub(super) fn decide<F: Steady<S>, S: Send + 'static>(
     function: F,
     (place, deadline): (Handle<S>, Option<TimePlace>),
     others: Undecided<'_>,
-    run: &mut SteadyRun<'_, '_>,
+    run: &mut SteadyRun<'_, '_, '_>,
     behind: Option<&mut dyn Decided>,
 ) {
-    let mut steps = ArrayVec::<Option<F::Step>, OPEN_FLOWS>::new();
+    // Filled where it lies: it may be large.
+    let mut own = Steps { function, place, deadline, steps: ArrayVec::new(), behind };
     let (len, states) = (run.entries.len(), run.entries.states(place));
     for (at, (packet, info)) in run.packets[..len].iter_mut().zip(run.infos).enumerate() {
-        let step = function.decide(&Packet::new(packet, info), states.get(at));
+        let step = own.function.decide(&Packet::new(packet, info), states.get(at));
         if step.is_none() {
             break;
         }
-        steps.push(step);
+        own.steps.push(step);
     }
-    run.entries.truncate(steps.len());
+    run.entries.truncate(own.steps.len());
     if !run.entries.is_empty() {
-        let mut steps = Steps { function, place, deadline, steps, behind };
-        others.decide(run, Some(&mut steps));
+        others.decide(run, Some(&mut own));
     }
 }
