@@ -7,6 +7,7 @@ mod blocking;
 mod bridging;
 mod cases;
 mod chain_errors;
+mod circles;
 mod deleting;
 mod detecting;
 mod dynamic_chains;

@@ -5,8 +5,9 @@ use rheostat_base::DropReason;
 use crate::error::CaseError;
 use crate::names::Names;
 use crate::packet::tell;
+use crate::port::Port;
 use crate::record;
-use crate::script::{Expected, Port, Script, Step};
+use crate::script::{Expected, Script, Step};
 
 /// Everything that came of a step.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ mod family;
 mod link;
 mod names;
 mod packet;
+mod port;
 mod record;
 mod rig;
 mod script;

@@ -7,30 +7,11 @@ use rheostat_functions::lb::Health;
 
 use crate::error::CaseError;
 use crate::names::{Check, Words};
+use crate::port::Port;
 use crate::topology::Topology;
 
 /// The latest time of a step.
 const LATEST: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-/// One of the two devices of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Port {
-    Lan,
-    Wan,
-}
-
-impl Port {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Port::Lan => "lan",
-            Port::Wan => "wan",
-        }
-    }
-
-    pub(crate) fn parse(word: &str) -> Option<Port> {
-        [Port::Lan, Port::Wan].into_iter().find(|port| port.name() == word)
-    }
-}
 
 /// What is to come of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use rheostat_packet::wire::MacAddress;
 use rheostat_steer::{Orientation, Prefix};
 
 use crate::link;
-use crate::script::Port;
+use crate::port::Port;
 
 /// The link addresses of `lan` and `wan`.
 pub(crate) const MACS: [MacAddress; 2] = [[4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 5]];

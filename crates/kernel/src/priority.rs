@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::sys::scheduling::Scheduling;
+
 /// How the kernel ranks a thread among others on its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -50,6 +52,15 @@ impl FromStr for Priority {
     }
 }
 
+impl Priority {
+    fn scheduling(self) -> Scheduling {
+        match self {
+            Priority::Fifo(priority) => Scheduling::fifo(priority),
+            Priority::Nice(nice) => Scheduling::nice(nice),
+        }
+    }
+}
+
 impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,7 +95,7 @@ fn limit(priority: Priority) -> String {
 /// so workers get a priority that they could not ask for themselves, once all rights are given up.
 #[derive(Debug)]
 pub struct RaisedPriority {
-    before: crate::sys::scheduling::Scheduling,
+    before: Scheduling,
     /// Not to be dropped on another thread.
     thread: std::marker::PhantomData<*const ()>,
 }
@@ -95,10 +106,9 @@ impl RaisedPriority {
     /// # Errors
     /// [`PriorityRefused`] when the process may not.
     pub fn new(priority: Priority) -> Result<RaisedPriority, PriorityRefused> {
-        use crate::sys::scheduling::Scheduling;
         let refused = |source| PriorityRefused { priority, source };
         let before = Scheduling::of_this_thread().map_err(refused)?;
-        Scheduling::with(priority).set().map_err(refused)?;
+        priority.scheduling().set().map_err(refused)?;
         Ok(RaisedPriority { before, thread: std::marker::PhantomData })
     }
 }
@@ -133,7 +143,6 @@ mod tests {
 
     #[test]
     fn a_thread_inherits_a_priority_and_keeps_it_when_the_other_is_back() {
-        use crate::sys::scheduling::Scheduling;
         let own = || Scheduling::of_this_thread().unwrap();
         let outer = std::thread::spawn(move || {
             let before = own();
@@ -144,13 +153,13 @@ mod tests {
                 asked.recv().unwrap();
                 own()
             });
-            assert_eq!(own(), Scheduling::with(Priority::Nice(7)));
+            assert_eq!(own(), Scheduling::nice(7));
             drop(raised);
             ask.send(()).unwrap();
             (before, own(), inner.join().unwrap())
         });
         let (before, after, inherited) = outer.join().unwrap();
-        assert_eq!(inherited, Scheduling::with(Priority::Nice(7)));
+        assert_eq!(inherited, Scheduling::nice(7));
         // Without CAP_SYS_NICE the nice value stays where it is.
         assert!(after == before || after == inherited, "{after:?}");
     }

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use crate::report::{LoadReport, RunResult};
+use crate::report::LoadReport;
+use crate::run_result::RunResult;
 
 /// Writes the log of runs that began at these moments.
 ///

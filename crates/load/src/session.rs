@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::link::{Link, lock};
 use crate::protocol::Protocol;
 use crate::receiver::Receiver;
-use crate::report::RunResult;
+use crate::run_result::RunResult;
 use crate::schedule::{Schedule, Window};
 use crate::sender::Sender;
 use crate::socket;

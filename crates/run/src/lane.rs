@@ -53,11 +53,12 @@ mod probe;
 mod reception;
 mod unusual;
 
+pub use batch::Batch;
 pub(crate) use batch::partition;
-pub use batch::{Batch, HandoffPacket};
 pub use config::{LaneConfig, Routes, TimeSource};
 pub use migration::LaneTimes;
 pub use output::{Output, Sender};
+pub use packet_info::HandoffPacket;
 pub(crate) use packet_info::LinkPacket;
 pub use packet_info::{PacketInfo, PacketKind, Placement};
 pub(crate) use places::Places;

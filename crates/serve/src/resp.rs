@@ -7,6 +7,7 @@ mod clients;
 mod command;
 mod execution;
 mod introspection;
+mod refusal;
 mod reply;
 mod settings;
 mod store;

@@ -29,12 +29,14 @@ mod allocator;
 pub mod cause;
 mod distributed;
 mod map;
+mod recipe;
 mod storage;
 mod vector;
 
 pub use allocator::{Allocator, Lease};
-pub use cause::{Cause, Recipe};
+pub use cause::Cause;
 pub use distributed::Distributed;
 pub use map::{Full, Hashed, Map};
+pub use recipe::Recipe;
 pub use storage::{Boxed, Inline, Storage};
 pub use vector::Vector;

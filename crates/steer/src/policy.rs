@@ -8,6 +8,7 @@
 mod assignment;
 pub mod auto;
 mod balancing;
+mod cause;
 pub mod class;
 mod cost_fit;
 mod descent;
@@ -34,7 +35,8 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-pub use auto::{Auto, Cause};
+pub use auto::Auto;
+pub use cause::Cause;
 pub use class::{Class, ClassLoad, ClassLoads, Waits};
 pub use cost_fit::WorkCost;
 pub use dyssect::Dyssect;
@@ -72,6 +74,13 @@ pub trait Policy: Send {
     /// What it predicted and what came of it, if it predicts waits.
     fn predictions(&self) -> Option<&PredictionLog> {
         None
+    }
+}
+
+impl PolicyRegistration {
+    /// This policy, or `rsspp` in place of one that never moves a shard: to explain what a policy would do.
+    pub fn or_moving(self) -> PolicyRegistration {
+        if self.facts.moves { self } else { rsspp::REGISTRATION }
     }
 }
 

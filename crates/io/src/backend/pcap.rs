@@ -8,13 +8,15 @@ mod legacy;
 mod ng;
 mod read_error;
 mod reader;
+mod record;
 mod source;
 mod standard;
 mod writer;
 
 pub use device::{PcapConfig, PcapDevice};
 pub use read_error::{FormatError, ReadError};
-pub use reader::{CaptureReader, Record, RecordBuf, read_all};
+pub use reader::{CaptureReader, read_all};
+pub use record::{Record, RecordBuf};
 pub use source::{CaptureSource, CaptureStatus};
 pub use standard::is_standard;
 pub use writer::{CaptureWriter, WriteError, WriteSummary};

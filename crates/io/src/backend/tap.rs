@@ -3,6 +3,7 @@
 //! A tap has as many queues as there are lanes, and a program chooses among them by the indirection table
 //! ([`crate::backend::bpf`]). Each packet is read and written by a call of its own, and copied.
 
+mod attachment;
 mod config;
 mod device;
 mod monitor;

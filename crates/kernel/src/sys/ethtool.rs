@@ -5,7 +5,7 @@
 use std::ffi::c_char;
 use std::io;
 
-use super::interface::Interface;
+use super::interface::{Interface, Query};
 use crate::netlink::text;
 
 const GDRVINFO: u32 = 0x03;
@@ -88,13 +88,6 @@ struct Features {
     blocks: u32,
     masks: [[u32; 4]; MOST_FEATURES / 32],
 }
-
-/// Structures of `linux/ethtool.h` that consist of integers.
-///
-/// # Safety
-/// The kernel writes no more bytes for the command in its first word than the structure has, and any
-/// bits are a value of it.
-pub(super) unsafe trait Query {}
 
 // SAFETY: `struct ethtool_drvinfo` is 196 bytes of characters and integers.
 unsafe impl Query for DriverInfo {}

@@ -8,7 +8,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use super::ethtool::Query;
+/// Structures of `linux/ethtool.h` that consist of integers.
+///
+/// # Safety
+/// The kernel writes no more bytes for the command in its first word than the structure has, and any
+/// bits are a value of it.
+pub(super) unsafe trait Query {}
 
 /// An interface by its name. The name, and not the index, is what stays when an interface is made anew.
 #[derive(Debug)]

@@ -3,8 +3,6 @@
 
 use std::io;
 
-use crate::priority::Priority;
-
 /// What the kernel schedules the calling thread by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scheduling {
@@ -29,16 +27,14 @@ impl Scheduling {
         Ok(Scheduling { class: class as i32, priority, nice })
     }
 
-    /// What a priority requests.
-    pub(crate) fn with(priority: Priority) -> Scheduling {
-        match priority {
-            Priority::Fifo(priority) => {
-                Scheduling { class: libc::SCHED_FIFO, priority: priority.into(), nice: 0 }
-            }
-            Priority::Nice(nice) => {
-                Scheduling { class: libc::SCHED_OTHER, priority: 0, nice: nice.into() }
-            }
-        }
+    /// SCHED_FIFO at this priority.
+    pub(crate) fn fifo(priority: u8) -> Scheduling {
+        Scheduling { class: libc::SCHED_FIFO, priority: priority.into(), nice: 0 }
+    }
+
+    /// SCHED_OTHER at this nice value.
+    pub(crate) fn nice(nice: i8) -> Scheduling {
+        Scheduling { class: libc::SCHED_OTHER, priority: 0, nice: nice.into() }
     }
 
     /// Schedules the calling thread so.

@@ -10,7 +10,7 @@ use super::endpoints::{Endpoints, FrameSize, Servers};
 use super::externals::Externals;
 use super::frame::{ACK, RST, SYN, Step, mark};
 use super::frames::Frames;
-use super::line::Line;
+use super::line::{Line, first_numbers};
 use super::pick::{LAG, Pick, Picks, Role};
 use super::{Load, Share, SourceKind, device_hash};
 
@@ -384,11 +384,4 @@ impl Side {
         }
         None
     }
-}
-
-/// The sequence numbers of the first byte that client and server send.
-#[inline]
-pub(super) fn first_numbers(flow: u64) -> (u32, u32) {
-    let mixed = flow.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((mixed >> 32) as u32, mixed as u32)
 }

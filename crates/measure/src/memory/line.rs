@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use super::conversation::first_numbers;
 use super::endpoints::{Endpoints, FrameSize, Servers};
 use super::frame::{self, ACK, PSH, Step, payload_len};
 use super::pick::{Pick, Role};
@@ -64,4 +63,11 @@ pub(super) fn write(
     let (flags, len) = (PSH | ACK, ends.frame_len);
     let step = Step { from_client, seq, ack, flags, len, has_data: true, mark: 0, tag: 0 };
     frame::write(frame, ends, &step);
+}
+
+/// The sequence numbers of the first byte that client and server send.
+#[inline]
+pub(super) fn first_numbers(flow: u64) -> (u32, u32) {
+    let mixed = flow.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed >> 32) as u32, mixed as u32)
 }

@@ -5,17 +5,8 @@ use std::ops::Range;
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_state::Probe;
 
-use super::{PacketInfo, Places, Sender, probe};
+use super::{HandoffPacket, PacketInfo, Places, Sender, probe};
 use crate::shard_set::ShardSet;
-
-/// A packet with what was found out about it, on its way to another lane.
-#[derive(Debug)]
-pub struct HandoffPacket {
-    /// The packet.
-    pub packet: Mbuf,
-    /// What was found out about it.
-    pub info: PacketInfo,
-}
 
 /// Room for what is found out about packets that come next.
 pub(crate) struct Spare<'a> {

@@ -9,7 +9,6 @@ use rheostat_packet::{Family, FlowKey, Headers, Mbuf};
 use rheostat_state::{FlowHash, FlowHasher};
 use rheostat_steer::{Oriented, Side, Steering};
 
-use super::HandoffPacket;
 use crate::offload::FlowNumber;
 
 /// Why a packet is where it is.
@@ -51,6 +50,15 @@ pub struct PacketInfo {
 }
 
 const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
+
+/// A packet with its facts, on its way to another lane.
+#[derive(Debug)]
+pub struct HandoffPacket {
+    /// The packet.
+    pub packet: Mbuf,
+    /// Its facts.
+    pub info: PacketInfo,
+}
 
 /// A packet with what was found out about it, as it lies in a ring between lanes: two lines, since the handle of the packet takes
 /// the room that [`PacketInfo`] has to spare.

@@ -31,6 +31,13 @@ impl Busy {
     }
 }
 
+/// Workers poll on where nothing else is configured.
+impl Default for Polling {
+    fn default() -> Polling {
+        Busy::polling()
+    }
+}
+
 impl PollPolicy for Busy {
     fn next(&mut self, _: PollOutcome, _: Time) -> Next {
         self.current += 1;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rheostat_base::LaneId;
 
+use super::PollPolicy;
 use super::metronome::{Binding, MetronomeSettings, Mode};
-use super::{Busy, PollPolicy};
 use crate::crew::Crew;
 use crate::worker::Shift;
 
@@ -113,12 +113,6 @@ impl Polling {
                 Crew::shared(workers, lanes, settings.binding == Binding::Random)
             }
         }
-    }
-}
-
-impl Default for Polling {
-    fn default() -> Polling {
-        Busy::polling()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Conditional requests (RFC 9110, section 13).
 
 use super::date;
-use super::head::Method;
+use super::method::Method;
 use super::tree::Version;
 
 /// The conditions of a request, as they were sent. Repeated fields are one list.

@@ -1,23 +1,12 @@
 //! The head of a request.
 
 use super::conditions::Conditions;
+use super::method::Method;
 
 /// The longest head.
 const LONGEST: usize = 16 << 10;
 /// Header fields at most.
 const FIELDS: usize = 64;
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    Get,
-    Head,
-    Put,
-    /// Another one of RFC 9110 or 5789.
-    Other,
-    /// One of neither.
-    Unknown,
-}
 
 /// How long the body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

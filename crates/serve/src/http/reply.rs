@@ -8,7 +8,8 @@ use rheostat_base::Time;
 
 use super::cache::{Content, ServedFile};
 use super::date;
-use super::head::{Head, Method};
+use super::head::Head;
+use super::method::Method;
 use super::range::Range;
 use crate::application::{Encoded, ReplyBuffer};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::conditions::{Conditions, Outcome, Validators};
-use super::head::Method;
+use super::method::Method;
 use super::tree::{Found, Tree};
 
 /// Distinguishes uploads of a process that are under way.

@@ -6,28 +6,10 @@ use rheostat_base::Time;
 
 use super::clients::Client;
 use super::command::Command;
+use super::refusal::{Refusal, number};
 use super::reply::RespReply;
-use super::store::{Condition, Full, Store};
+use super::store::{Condition, Store};
 use super::{Resp, catalogue, introspection};
-
-/// Why a command is refused.
-pub(super) enum Refusal {
-    Arguments,
-    Syntax,
-    NoInteger,
-    Full,
-    TooLong,
-    /// There is no subcommand of this name.
-    Subcommand(Vec<u8>),
-    /// The whole line of the reply.
-    Other(String),
-}
-
-impl From<Full> for Refusal {
-    fn from(_: Full) -> Refusal {
-        Refusal::Full
-    }
-}
 
 /// Executes a command and writes its reply.
 pub(super) fn execute(command: Command, service: &Resp, now: Time, out: &mut RespReply) {
@@ -243,11 +225,6 @@ fn time_left(store: &Store, key: &[u8], now: Time, unit: u64) -> i64 {
         Some(Time::NEVER) => -1,
         Some(expires) => (expires.as_nanos() - now.as_nanos()).div_ceil(unit) as i64,
     }
-}
-
-pub(super) fn number(text: &[u8]) -> Result<i64, Refusal> {
-    let text = std::str::from_utf8(text).map_err(|_| Refusal::NoInteger)?;
-    text.parse().map_err(|_| Refusal::NoInteger)
 }
 
 fn line(out: &mut RespReply, text: &str) {

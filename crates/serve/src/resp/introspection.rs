@@ -7,7 +7,7 @@ use rheostat_base::Time;
 use super::Resp;
 use super::catalogue::{self, COMMANDS, CommandInfo};
 use super::clients::{Attribute, Client, Protocol};
-use super::execution::{Refusal, number};
+use super::refusal::{Refusal, number};
 use super::reply::RespReply;
 
 /// The version of Redis whose commands these are: clients look at it before they use newer ones.

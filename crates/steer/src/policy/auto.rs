@@ -5,8 +5,8 @@ use std::time::Duration;
 use rheostat_base::Time;
 
 use super::{
-    Load, LoadSnapshot, Offloads, Plan, Policy, PolicyFacts, PolicyRegistration, PredictionLog,
-    Reason, Settings, dyssect, local_search, rss, rsspp, traffic_class,
+    Cause, Load, LoadSnapshot, Offloads, Plan, Policy, PolicyFacts, PolicyRegistration,
+    PredictionLog, Reason, Settings, dyssect, local_search, rss, rsspp, traffic_class,
 };
 
 pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
@@ -15,34 +15,6 @@ pub(super) const REGISTRATION: PolicyRegistration = PolicyRegistration {
     facts: PolicyFacts { plans_offloading: true, serves: false, ..PolicyFacts::MOVES_SHARDS },
     make: &|settings| Box::new(Auto::new(*settings)),
 };
-
-/// Why `auto` has picked a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// There are latency objectives.
-    Objectives,
-    /// A shard is more than a lane should have, and flows can leave it.
-    HeavyShard {
-        /// Its load.
-        load: Load,
-    },
-    /// Rewriting the device's table takes so long that few moves count most.
-    Rewriting {
-        /// What it takes.
-        took: Duration,
-    },
-    /// Lanes are many, or shards heavy against a lane's part.
-    Coarse {
-        /// How many lanes are active.
-        lanes: usize,
-        /// The heaviest shard.
-        heaviest: Load,
-    },
-    /// Lanes are few, and shards light.
-    Fine,
-    /// One lane is all there may be.
-    OneLane,
-}
 
 /// A policy that would have fitted better.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::{NAMES, Objectives, Policy, Scaling, rsspp};
+use super::{NAMES, Objectives, Policy, Scaling};
 
 /// A policy that configurations and commands can name.
 #[derive(Clone, Copy)]
@@ -89,11 +89,6 @@ impl PolicyRegistration {
             name: name.to_owned(),
             known: registered.iter().map(|policy| policy.name).collect(),
         })
-    }
-
-    /// This policy, or `rsspp` in place of one that never moves a shard: to explain what a policy would do.
-    pub fn or_moving(self) -> PolicyRegistration {
-        if self.facts.moves { self } else { rsspp::REGISTRATION }
     }
 
     /// The policy with these settings.

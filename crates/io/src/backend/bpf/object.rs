@@ -7,31 +7,15 @@ use std::sync::atomic::Ordering;
 use aya::maps::{Array, LpmTrie, Map};
 use aya::programs::{ProgramError, SocketFilter};
 use aya::{Ebpf, EbpfLoader};
-use rheostat_base::DeviceId;
-use rheostat_capture::filter::Filter;
-use rheostat_steer::{Fence, HashOptions, INPUT_BYTES, Steering};
+use rheostat_steer::{Fence, INPUT_BYTES};
 
 use super::counters::Meter;
 use super::error::BpfError;
 use super::fence::FenceMode;
+use super::program_config::ProgramConfig;
 use super::settings::{Settings, ranked_prefixes};
 use super::shared_array::SharedArray;
 use super::table::KernelTable;
-
-/// What programs are made for.
-#[derive(Clone, Debug)]
-pub struct ProgramConfig {
-    /// Where packets belong.
-    pub steering: Arc<Steering>,
-    /// The device they arrive on: states which end of a flow comes first.
-    pub device: DeviceId,
-    /// What the hash covers.
-    pub hashing: HashOptions,
-    /// How many lanes there are.
-    pub queues: u16,
-    /// Which packets are not left to the kernel.
-    pub filter: Filter,
-}
 
 /// A loaded object.
 pub(super) struct Object {

@@ -11,7 +11,8 @@ use rheostat_steer::{Fence, IndirectionTable};
 use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
-use super::object::{Object, ProgramConfig, socket_filter};
+use super::object::{Object, socket_filter};
+use super::program_config::ProgramConfig;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/packet.o");
 const WHAT: &str = "the programs for packet sockets";

@@ -9,7 +9,7 @@ use rheostat_capture::filter::{Endpoints, Filter, FilterError, Match};
 use rheostat_packet::{Family, HashKind};
 use rheostat_steer::{HashOptions, INPUT_BYTES, Orientation, Prefix, PrefixList, Steering, Whose};
 
-use super::object::ProgramConfig;
+use super::program_config::ProgramConfig;
 
 /// Words of the longest input of the hash.
 const INPUT_WORDS: usize = INPUT_BYTES / 4;

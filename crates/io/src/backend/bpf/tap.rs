@@ -9,7 +9,8 @@ use rheostat_steer::{Fence, IndirectionTable};
 use super::counters::ProgramCounters;
 use super::error::BpfError;
 use super::fence::FenceMode;
-use super::object::{Object, ProgramConfig, socket_filter};
+use super::object::{Object, socket_filter};
+use super::program_config::ProgramConfig;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/tap.o");
 const WHAT: &str = "the programs for tap interfaces";

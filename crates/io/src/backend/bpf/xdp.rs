@@ -13,7 +13,8 @@ use rheostat_steer::{Fence, IndirectionTable};
 use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
-use super::object::{Object, ProgramConfig, take};
+use super::object::{Object, take};
+use super::program_config::ProgramConfig;
 
 /// Receive queues of an interface that can have sockets.
 pub const HARDWARE_QUEUES: u32 = 128;

@@ -11,7 +11,7 @@ use rheostat_capture::link_type;
 use rheostat_packet::LinkType;
 
 use super::framing::Framing;
-use super::reader::{MAX_PACKET, Record};
+use super::record::{MAX_PACKET, Record};
 use super::{FormatError, ReadError};
 
 /// Length of the header of the file.

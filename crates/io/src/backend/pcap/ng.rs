@@ -14,7 +14,7 @@ use rheostat_capture::link_type;
 
 use super::ReadError;
 use super::framing::Framing;
-use super::reader::{MAX_PACKET, Record};
+use super::record::{MAX_PACKET, Record};
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Arrival, Source};
 
-use super::reader::{CaptureReader, Record, RecordBuf};
+use super::reader::CaptureReader;
+use super::record::{Record, RecordBuf};
 use super::{FormatError, ReadError};
 use crate::OpenError;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 
-use super::reader::{CaptureReader, RecordBuf};
+use super::reader::CaptureReader;
+use super::record::RecordBuf;
 use super::source::CaptureStatus;
 use super::{FormatError, ReadError};
 use crate::{Arrival, OpenError, Source};

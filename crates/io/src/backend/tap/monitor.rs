@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rheostat_base::Counter;
 use rheostat_steer::Fence;
 
-use super::device::Attachment;
+use super::attachment::Attachment;
 use super::transmit::Sent;
 use crate::backend::intake::Arrivals;
 use crate::device::{DeviceCounters, DeviceMonitor};

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 
-use super::device::Attachment;
+use super::attachment::Attachment;
 use crate::backend::intake::{Frame, Intake, Taken};
 use crate::device::{QueueEnd, RxQueue};
 use crate::segmentation::{Offload, OffloadError, VNET_HEADER};

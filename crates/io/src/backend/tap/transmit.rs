@@ -8,7 +8,7 @@ use rheostat_base::{Counter, DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
-use super::device::Attachment;
+use super::attachment::Attachment;
 use crate::device::TxQueue;
 use crate::segmentation::VNET_HEADER;
 
