@@ -37,6 +37,6 @@ pub use nat::Nat;
 pub use policer::Policer;
 pub use portscan::{Portscan, PortscanConfig};
 
-/// All functions of this crate.
-pub const ALL: &[Registration] =
+/// All functions of this crate. A static: a constant would be compiled once more by each crate that names it.
+pub static ALL: &[Registration] =
     &[FIREWALL, NAT, POLICER, LB, MONITOR, ANTIDDOS, BRIDGE, PORTSCAN, ROUTER];

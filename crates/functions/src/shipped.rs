@@ -8,8 +8,9 @@ use crate::nat::SharedNat;
 use crate::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 
 /// The chains that are compiled as a whole: the functions that most packets pass, and those on shared objects, which have one
-/// transaction for a burst there, and one for each packet in a chain that is put together at run time.
-pub const CHAINS: &[StaticChain] = &[
+/// transaction for a burst there, and one for each packet in a chain that is put together at run time. A static: a constant would
+/// be compiled once more by each crate that names it.
+pub static CHAINS: &[StaticChain] = &[
     alone::<Firewall>,
     alone::<Nat>,
     pair::<Firewall, Nat>,

@@ -28,7 +28,9 @@ pub use self::kind::WorkKind;
 pub use self::meter::{ClassTimes, WorkMonitor};
 pub use self::operations::Operations;
 pub use self::service_times::ServiceTimes;
-pub use self::settings::{WorkSettings, application, buffer_bytes, calibrated, wrong_buffer};
+pub use self::settings::{
+    WorkSettings, application, buffer_bytes, calibrated, program, wrong_buffer,
+};
 
 use self::frame::FrameError;
 use self::meter::Meter;

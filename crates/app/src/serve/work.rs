@@ -10,12 +10,11 @@ use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_serve::registry::{
     Action, ApplicationError, ApplicationRegistration, ApplicationReport, MadeApplication, Making,
-    Program,
 };
 use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
     ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor, WorkSettings,
-    application, buffer_bytes, wrong_buffer,
+    application, buffer_bytes, program, wrong_buffer,
 };
 use serde::Serialize;
 
@@ -70,7 +69,7 @@ fn prepare(config: &WorkConfig, making: &Making) -> Result<MadeApplication, Appl
         buffer,
         monitor: work.monitor(),
     };
-    Ok(MadeApplication { program: Program::requests(work), report: Some(Box::new(report)) })
+    Ok(MadeApplication { program: program(work), report: Some(Box::new(report)) })
 }
 
 /// How many square roots take each time.

@@ -105,7 +105,12 @@ pub fn calibrated(
     let pairs: Vec<_> = counts.map(|found| (found.target_ns, found.operations)).collect();
     let cores = making.cores.clone();
     let work = Work::new(config, Operations::new(pairs), buffer as usize, cores);
-    Ok(Program::requests(work).into())
+    Ok(program(work).into())
+}
+
+/// The program that serves `work`, compiled here once for all that make it.
+pub fn program(work: Work) -> Program {
+    Program::requests(work)
 }
 
 /// The error of a buffer, with its flag.
