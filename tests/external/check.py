@@ -323,6 +323,7 @@ def a_service():
 
 
 on_a_capture()
+bench()
 mistakes()
 compiler_messages()
 between_hosts()
