@@ -82,7 +82,7 @@ rheostat_settings::settings! {
         /// Closed connections in TIME-WAIT at most. Beyond, a connection is forgotten when it is closed.
         time_wait: usize = count(1..=10_000_000), value("N"), default(Limits::default().time_wait);
         /// When SYNs are answered with cookies, of which nothing is kept: on-pressure (beyond --half-open), off or always.
-        syn_cookies: SynCookieMode = choice(&SynCookieMode::NAMES), value("WHEN"), default(SynCookieMode::default());
+        syn_cookies: SynCookieMode = choice(SynCookieMode::NAMES), value("WHEN"), default(SynCookieMode::default());
         /// Bytes for data of all connections at most; from three quarters on, SYNs are dropped, windows close, and of the connections
         /// that hardly move, the one with the most bytes is reset first.
         connection_memory: usize = size(SIZES), value("SIZE"), default(Limits::default().memory);
@@ -94,7 +94,7 @@ rheostat_settings::settings! {
         /// values are sent in pieces.
         reply_memory: usize = size(SIZES), value("SIZE"), default(Limits::default().reply_memory);
         /// The congestion controller.
-        congestion: Algorithm = choice(&CONGESTION), value("NAME"), default(Algorithm::default());
+        congestion: Algorithm = choice(CONGESTION), value("NAME"), default(Algorithm::default());
         /// How long a client may take to complete the handshake.
         handshake_timeout: Duration = duration(SECOND..=MOST_HANDSHAKE), value("TIME"),
             default(ListenerConfig::new(1).handshake_timeout);

@@ -22,7 +22,7 @@ crate::settings! {
         time: Duration = kind::duration(Duration::ZERO..=Duration::from_secs(60)), value("TIME"),
             default(Duration::from_secs(5)), excludes("burst");
         /// How.
-        mode: u8 = kind::choice(&[("slow", 1), ("fast", 2)]), default(1);
+        mode: u8 = kind::choice([("slow", 1), ("fast", 2)]), default(1);
     }
 }
 
@@ -112,4 +112,76 @@ fn values_of_flags_become_lines_that_read_back() {
     let text = [line("root", "/x"), line("writable", ""), line("longest", "2KiB")].concat();
     assert_eq!(read(&text).unwrap().longest, 2 << 10);
     assert!(read(&(text + &line("time", "5"))).unwrap_err().contains("the unit is missing"));
+}
+
+crate::keys! {
+    /// Keys of a made-up table that are read one by one.
+    struct SampleKeys(most: u64) {
+        /// Entries.
+        entries: u32 = kind::count(1..=most), required("entries = 5");
+        /// Names.
+        names: Vec<String> = kind::filled(kind::name());
+        /// The share.
+        share: f64 = kind::decimal(0.0..=1.0), default(0.25);
+        /// The size of a page.
+        page: usize = kind::power_of_two(64..=4_096), default(64), with("share = 0.5");
+    }
+}
+
+/// Reads `text` as the only table by its keys: what was read, and the mistakes.
+fn read_keys(text: &str) -> (Option<u32>, f64, usize, String) {
+    let text = format!("[sample]\n{text}");
+    let document = document::parse(&text).unwrap();
+    let mut findings = Findings::default();
+    let read = Table::read_root(&document, &mut findings, |root, findings| {
+        root.section("sample", findings, |table, findings| {
+            let keys = SampleKeys::new(10);
+            let entries = keys.entries.read(table, findings);
+            keys.names.read(table, findings);
+            let share = keys.share.read_or_default(table, findings);
+            if share != 0.5 {
+                keys.page.refuse(table, findings);
+            }
+            let unmet = (share != 0.5).then_some("share = 0.5");
+            (entries, share, keys.page.read_if(unmet, table, findings).unwrap_or_default())
+        })
+    });
+    let (entries, share, page) = read.expect("the table is there");
+    let report = Report::new("file", &text, findings.into_list());
+    let mistakes = if report.is_empty() { String::new() } else { report.render(false) };
+    (entries, share, page, mistakes)
+}
+
+#[test]
+fn keys_are_read_one_by_one_with_their_defaults_and_conditions() {
+    let (entries, share, page, mistakes) = read_keys("entries = 4\nnames = \"a\"\n");
+    assert_eq!((entries, share, page, mistakes.as_str()), (Some(4), 0.25, 64, ""));
+    let (.., page, mistakes) = read_keys("entries = 4\nshare = 0.5\npage = 128\n");
+    assert_eq!((page, mistakes.as_str()), (128, ""));
+
+    let (entries, _, page, mistakes) = read_keys("names = []\npage = 128\nshare = 2\n");
+    assert_eq!((entries, page), (None, 64));
+    for part in [
+        "`[sample]` has no `entries`",
+        "add `entries = 5`",
+        "`names` is an empty list",
+        "`share` is out of range",
+        "`page` has a meaning with `share = 0.5` only",
+    ] {
+        assert!(mistakes.contains(part), "{part} in\n{mistakes}");
+    }
+    let (.., mistakes) = read_keys("entries = 11\nshare = 0.5\npage = 100\n");
+    assert!(mistakes.contains("write a number between 1 and 10"), "{mistakes}");
+    assert!(mistakes.contains("write 64 or 128"), "{mistakes}");
+}
+
+#[test]
+fn keys_state_type_units_bounds_default_and_example() {
+    let keys = SampleKeys::new(10).settings();
+    let [entries, names, share, page] = &keys[..] else { panic!("{keys:?}") };
+    assert_eq!((entries.kind.as_str(), entries.units), ("count", "k, M, G"));
+    assert_eq!((entries.bounds.as_deref(), entries.example.as_str()), (Some("1 to 10"), "5"));
+    assert_eq!((names.form, names.example.as_str()), (Form::List, "[\"name\"]"));
+    assert_eq!((share.default.as_deref(), share.example.as_str()), (Some("0.25"), "0.25"));
+    assert_eq!(page.conditions().as_deref(), Some("`share = 0.5`"));
 }

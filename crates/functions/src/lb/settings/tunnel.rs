@@ -34,12 +34,12 @@ rheostat_settings::keys! {
         gue_port: u16 = integer(1..=65_535), default(default.gue_port);
         /// The prefixes that source addresses of outer headers are from, one of each version of IP; by default, the load balancer's own
         /// address.
-        sources: Vec<Prefix> = Kind::new(Form::List, sources, shown).noun("address prefix").such_as("[\"10.0.0.0/24\"]"),
+        sources: Vec<Prefix> = Kind::new(Form::List, sources, |prefixes: &Vec<_>| shown(prefixes)).noun("address prefix").such_as("[\"10.0.0.0/24\"]"),
             default(default.sources);
     }
 }
 
-fn shown(prefixes: &Vec<Prefix>) -> String {
+fn shown(prefixes: &[Prefix]) -> String {
     prefixes.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", ")
 }
 
