@@ -1,31 +1,31 @@
 //! `rheo run`: runs a chain, or a service, as configured.
 
-use std::io::{self, IsTerminal};
+mod watch;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_control::{
     Balance, Balancer, Balancing, Config, DeviceOverride, LoadError, Overrides,
 };
 use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_io::OpenError;
-use rheostat_io::{CaptureWriter, is_standard};
+use rheostat_io::is_standard;
 use rheostat_ip::RunLimit;
 use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::privileges::{self, Identity, PrivilegeError};
 use rheostat_observe::{
-    HealthLines, IncompleteFile, LinkLine, LiveLine, LogError, LogWriter, OutputFiles, PortLine,
-    Summary,
+    HealthLines, IncompleteFile, LinkLine, LogError, LogWriter, OutputFiles, PortLine, Summary,
 };
-use rheostat_run::{RunReport, RunView, Runtime, Sample, StartError};
+use rheostat_run::{RunReport, RunView, StartError};
 use rheostat_state::txn::Objects;
 use thiserror::Error;
 
+use self::watch::Watch;
 use crate::app::App;
 use crate::assemble::{self, AssembleError, Assembly};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
@@ -67,10 +67,6 @@ pub(crate) enum Error {
     Io(#[from] io::Error),
 }
 
-/// How often the end of a run is looked for.
-const TICK: Duration = Duration::from_millis(5);
-/// How long packets that have arrived may take to go through once the sources are stopped.
-const DRAIN: Duration = Duration::from_secs(5);
 /// The exit status of a run that ended because an interface was gone.
 const LINK_LOST: u8 = 3;
 
@@ -401,104 +397,5 @@ impl Finished {
             err!("error: incomplete {file}");
         }
         incomplete
-    }
-}
-
-/// Reports, once for each file, that something is missing in it.
-fn report_incomplete(files: &OutputFiles, reported: &mut Vec<String>) {
-    for file in files.incomplete() {
-        if !reported.contains(&file.file) {
-            err!(
-                "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
-                file.file,
-                file.error
-            );
-            reported.push(file.file);
-        }
-    }
-}
-
-/// Looks after a run until it is over.
-struct Watch {
-    duration: Option<Duration>,
-    interval: Duration,
-    interrupted: Arc<AtomicBool>,
-    bar: Option<ProgressBar>,
-    quiet: bool,
-}
-
-impl Watch {
-    fn new(config: &Config, quiet: Quiet) -> Result<Watch, Error> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        interrupt::set(&interrupted)?;
-        let reads_files =
-            config.check_inputs().is_ok() && quiet == Quiet::No && io::stderr().is_terminal();
-        let bar = reads_files.then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
-            ProgressBar::new(1_000)
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        let (duration, interval) = (config.run.duration, config.observe.interval);
-        Ok(Watch { duration, interval, interrupted, bar, quiet: quiet == Quiet::Yes })
-    }
-
-    /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
-    fn follow(
-        &self,
-        mut run: Runtime,
-        (server, links, standard): (Option<Server>, Links, Option<CaptureWriter>),
-        balancing: Balancing,
-        files: &OutputFiles,
-        reported: &mut Vec<String>,
-    ) -> Result<(RunReport, Balance, bool), Error> {
-        let start = Instant::now();
-        let mut stopped: Option<Instant> = None;
-        let mut last = run.sample();
-        let mut next_line = start + self.interval;
-        while !run.is_finished() {
-            std::thread::sleep(TICK);
-            report_incomplete(files, reported);
-            let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
-            let is_told = self.interrupted.load(Ordering::Relaxed);
-            // Nobody reads what is written from now on.
-            let is_unread = standard.as_ref().is_some_and(|writer| writer.failure().is_some());
-            let ends = time_is_up || is_told || is_unread || links.is_lost();
-            if ends && stopped.is_none() {
-                run.stop_sources();
-                stopped = Some(now);
-            }
-            if stopped.is_some_and(|at| now >= at + DRAIN) {
-                err!("packets are still under way after {} s", DRAIN.as_secs());
-                break;
-            }
-            if now >= next_line && !self.quiet {
-                next_line += self.interval;
-                let sample = run.sample();
-                self.show(&last, &sample, run.progress());
-                last = sample;
-            }
-        }
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-        // While all lanes exist, so that no client is shown half a run.
-        drop(server);
-        let balance = balancing.stop();
-        let is_link_lost = links.is_lost();
-        // Before the devices are closed: it may be opening one.
-        drop(links);
-        Ok((run.join()?, balance, is_link_lost))
-    }
-
-    fn show(&self, earlier: &Sample, later: &Sample, progress: Option<f64>) {
-        let line = LiveLine::between(earlier, later, progress);
-        match (&self.bar, progress) {
-            (Some(bar), Some(share)) => {
-                bar.set_position((share * 1_000.0) as u64);
-                bar.set_message(line.to_string());
-            }
-            _ => err!("{line}"),
-        }
     }
 }

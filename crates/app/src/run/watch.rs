@@ -1,0 +1,121 @@
+//! Looks after a run until it is over: metrics, files, and the reasons to end.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rheostat_control::{Balance, Balancing, Config};
+use rheostat_io::CaptureWriter;
+use rheostat_observe::{LiveLine, OutputFiles};
+use rheostat_run::{RunReport, Runtime, Sample};
+
+use super::{Error, Quiet};
+use crate::control::Server;
+use crate::interrupt;
+use crate::links::Links;
+
+/// How often the end of a run is looked for.
+const TICK: Duration = Duration::from_millis(5);
+/// How long packets that have arrived may take to go through once the sources are stopped.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Looks after a run until it is over.
+pub(super) struct Watch {
+    duration: Option<Duration>,
+    interval: Duration,
+    pub(super) interrupted: Arc<AtomicBool>,
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Watch {
+    pub(super) fn new(config: &Config, quiet: Quiet) -> Result<Watch, Error> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        interrupt::set(&interrupted)?;
+        let reads_files =
+            config.check_inputs().is_ok() && quiet == Quiet::No && io::stderr().is_terminal();
+        let bar = reads_files.then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+            ProgressBar::new(1_000)
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        let (duration, interval) = (config.run.duration, config.observe.interval);
+        Ok(Watch { duration, interval, interrupted, bar, quiet: quiet == Quiet::Yes })
+    }
+
+    /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
+    pub(super) fn follow(
+        &self,
+        mut run: Runtime,
+        (server, links, standard): (Option<Server>, Links, Option<CaptureWriter>),
+        balancing: Balancing,
+        files: &OutputFiles,
+        reported: &mut Vec<String>,
+    ) -> Result<(RunReport, Balance, bool), Error> {
+        let start = Instant::now();
+        let mut stopped: Option<Instant> = None;
+        let mut last = run.sample();
+        let mut next_line = start + self.interval;
+        while !run.is_finished() {
+            std::thread::sleep(TICK);
+            report_incomplete(files, reported);
+            let now = Instant::now();
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            let is_told = self.interrupted.load(Ordering::Relaxed);
+            // Nobody reads what is written from now on.
+            let is_unread = standard.as_ref().is_some_and(|writer| writer.failure().is_some());
+            let ends = time_is_up || is_told || is_unread || links.is_lost();
+            if ends && stopped.is_none() {
+                run.stop_sources();
+                stopped = Some(now);
+            }
+            if stopped.is_some_and(|at| now >= at + DRAIN) {
+                err!("packets are still under way after {} s", DRAIN.as_secs());
+                break;
+            }
+            if now >= next_line && !self.quiet {
+                next_line += self.interval;
+                let sample = run.sample();
+                self.show(&last, &sample, run.progress());
+                last = sample;
+            }
+        }
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        // While all lanes exist, so that no client is shown half a run.
+        drop(server);
+        let balance = balancing.stop();
+        let is_link_lost = links.is_lost();
+        // Before the devices are closed: it may be opening one.
+        drop(links);
+        Ok((run.join()?, balance, is_link_lost))
+    }
+
+    fn show(&self, earlier: &Sample, later: &Sample, progress: Option<f64>) {
+        let line = LiveLine::between(earlier, later, progress);
+        match (&self.bar, progress) {
+            (Some(bar), Some(share)) => {
+                bar.set_position((share * 1_000.0) as u64);
+                bar.set_message(line.to_string());
+            }
+            _ => err!("{line}"),
+        }
+    }
+}
+
+/// Reports, once for each file, that something is missing in it.
+fn report_incomplete(files: &OutputFiles, reported: &mut Vec<String>) {
+    for file in files.incomplete() {
+        if !reported.contains(&file.file) {
+            err!(
+                "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
+                file.file,
+                file.error
+            );
+            reported.push(file.file);
+        }
+    }
+}
