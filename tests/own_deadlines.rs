@@ -276,7 +276,7 @@ fn run(
     let chain = DynamicChain::new(links, &mut layout).expect("a chain");
     let unusual = Unusual::percent(percent, 3);
     let harness = Harness { lanes, claimants, unusual, ..Harness::new(chain, layout) };
-    let source = Datagrams(datagrams.to_vec().into_iter());
+    let source = Datagrams(Vec::from(datagrams).into_iter());
     let report = harness.run(source, |_, _| {}).expect("memory and lanes");
     assert_eq!(report.violations, []);
     assert_eq!(report.counters.sent, datagrams.len() as u64);
