@@ -3,7 +3,7 @@
 //! Timed: processes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn rheo(folder: &Path, args: &[&str]) -> Output {
@@ -57,10 +57,11 @@ fn the_page_of_the_committed_results_has_every_file() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
-    let folders = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path());
-    for path in
-        folders.flat_map(|path| fs::read_dir(path).unwrap()).map(|entry| entry.unwrap().path())
-    {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let folders = entries(&results).into_iter().filter(|path| path.is_dir());
+    for path in folders.flat_map(|folder| entries(&folder)) {
         let name = path.file_name().unwrap().to_str().unwrap();
         // Runs of scenarios have sections named after the scenario and the time.
         let shown = match fs::read_to_string(&path).unwrap().split_once("\"started\":\"") {
