@@ -6,17 +6,15 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, CoreId, DeviceId};
+use rheostat_base::{Clock, DeviceId};
+use rheostat_capture::Endpoints;
 use rheostat_control::config::device::DeviceConfig;
 use rheostat_control::config::steering::HashKeyChoice;
-use rheostat_control::config::workers::MAX_LANES;
 use rheostat_control::{Config, KernelFollower};
 use rheostat_functions::lb::check::HealthChecks;
 use rheostat_io::layer::ordered::in_order;
 use rheostat_io::{CaptureWriter, Device};
 use rheostat_ip::{Network, RunLimit};
-use rheostat_kernel::CoreSet;
-use rheostat_kernel::core_set::CoreError;
 use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Family, Mempool, MempoolConfig};
@@ -34,14 +32,11 @@ use crate::devices::{DeviceError, Devices, Opener};
 use crate::links::Watched;
 use crate::memory::{MemoryPlan, Sizes};
 use crate::network::{self, NoAddress, Wiring, WiringError};
+use crate::workers::Workers;
 
 /// Why the devices, lanes and shards of a run could not be made.
 #[derive(Debug, Error)]
 pub(crate) enum AssembleError {
-    #[error("{0}")]
-    Cores(#[from] CoreError),
-    #[error("{cores} cores are given for workers, but this process may use only {available}")]
-    TooManyCores { cores: String, available: String },
     #[error("{0}")]
     Steering(#[from] SteeringError),
     #[error("{0}")]
@@ -69,8 +64,7 @@ pub(crate) struct Assembly {
     config: Config,
     clock: Clock,
     rng: StdRng,
-    cores: Vec<CoreId>,
-    lanes: usize,
+    workers: Workers,
     captures: bool,
     pool: Mempool,
     steering: Arc<Steering>,
@@ -81,17 +75,18 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`, laid out and under `errors`, after [`preflight`](crate::preflight::preflight).
+    /// Opens the devices of `config` for `workers`, laid out and under `errors`, after [`preflight`](crate::preflight::preflight).
     ///
     /// # Errors
-    /// [`AssembleError`] when a device cannot be opened, or memory or cores are lacking.
+    /// [`AssembleError`] when a device cannot be opened, or memory is lacking.
     pub(crate) fn new(
         config: Config,
+        workers: Workers,
         layout: Layout,
         errors: RunLimit,
     ) -> Result<Assembly, AssembleError> {
-        let Layout { steering, lanes, mut rng } = layout;
-        let cores = choose_cores(&config)?;
+        let Layout { steering, mut rng } = layout;
+        let lanes = workers.lanes();
         let captures = reads_captures(&config);
         let pool = pool_config(&config, lanes);
         let pool = Mempool::new(&pool)?;
@@ -100,6 +95,7 @@ impl Assembly {
             lanes: lanes as u16,
             queue_sharing: config.workers.queue_sharing,
             ordered: config.workers.ordered,
+            endpoints: Endpoints::default(),
             steering: &steering,
             pool: &pool,
             clock: &clock,
@@ -114,8 +110,7 @@ impl Assembly {
             config,
             clock,
             rng,
-            cores,
-            lanes,
+            workers,
             captures,
             pool,
             steering,
@@ -156,6 +151,7 @@ impl Assembly {
     /// # Errors
     /// [`AssembleError`] when memory is lacking or a worker cannot be started.
     pub(crate) fn start(mut self, chain: &AnyChain) -> Result<Runtime, AssembleError> {
+        let lanes = self.workers.lanes();
         let hasher = FlowHasher::new(self.rng.random());
         let state = &self.config.state;
         let fragments = fragment_config(&self.config, self.pool.capacity());
@@ -163,12 +159,12 @@ impl Assembly {
         let table = TableConfig { capacity, aliases: false };
         let seeds = Seeds { shards: self.rng.random() };
         let shards = chain.make_shards(&self.steering, table, hasher, fragments, seeds)?;
-        let offloading = self.config.workers.offloading.of(self.lanes);
+        let offloading = self.config.workers.offloading.of(lanes);
         let plans_offloading = offloading > 0 && self.config.balance.plans_offloading();
         let handoff_capacity = handoff_capacity(&self.config, self.pool.capacity());
         let config = RuntimeConfig {
             polling: polling(&self.config),
-            workers: workers(&self.config, &self.cores),
+            workers: self.workers.pinned(),
             handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
             // Clients of the control socket may request what another policy would do.
@@ -190,7 +186,7 @@ impl Assembly {
                 let (rules, objectives) = (self.config.classes.clone(), self.config.slo);
                 Arc::new(Classes { rules, objectives, clock: Arc::new(self.clock.clone()) })
             }),
-            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, hasher)
+            ..RuntimeConfig::new(lanes, self.pool, self.steering, hasher)
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);
@@ -264,7 +260,6 @@ pub(crate) fn memory_plan(
 /// Where a run puts packets. A chain that was asked about one steering runs under the same: functions remember it.
 pub(crate) struct Layout {
     pub(crate) steering: Arc<Steering>,
-    pub(crate) lanes: usize,
     /// What the run's later random choices are drawn from.
     pub(crate) rng: StdRng,
 }
@@ -272,11 +267,10 @@ pub(crate) struct Layout {
 /// Where a run of `config`, whose chain is `chain`, puts packets; with a seed, the same each time.
 ///
 /// # Errors
-/// [`AssembleError`] when packets cannot be placed so, or cores are lacking.
+/// [`AssembleError`] when packets cannot be placed so.
 pub(crate) fn lay_out(config: &Config, chain: &AnyChain) -> Result<Layout, AssembleError> {
-    let lanes = lane_count(config)?;
     let mut rng = randomness(config.run.seed);
-    Ok(Layout { steering: Arc::new(steering(config, chain, &mut rng)?), lanes, rng })
+    Ok(Layout { steering: Arc::new(steering(config, chain, &mut rng)?), rng })
 }
 
 /// What random choices are drawn from.
@@ -287,14 +281,6 @@ pub(crate) fn randomness(seed: Option<u64>) -> StdRng {
     }
 }
 
-/// How many lanes a run of `config` has.
-///
-/// # Errors
-/// [`AssembleError`] when cores are lacking.
-pub(crate) fn lane_count(config: &Config) -> Result<usize, AssembleError> {
-    Ok(lanes(config, &choose_cores(config)?))
-}
-
 /// What idle workers do. Those of captures that are read as fast as possible wait for each other's packets, and
 /// polling for them would only take the time of a worker that has some.
 pub(crate) fn polling(config: &Config) -> Polling {
@@ -302,19 +288,6 @@ pub(crate) fn polling(config: &Config) -> Polling {
         true => Interrupt::polling(Duration::ZERO),
         false => config.polling.clone(),
     }
-}
-
-/// The core of each worker: in turn, where there are more workers.
-pub(crate) fn workers(config: &Config, cores: &[CoreId]) -> Vec<Option<CoreId>> {
-    let count = config.workers.count.map_or(cores.len(), usize::from);
-    cores.iter().copied().map(Some).cycle().take(count).collect()
-}
-
-pub(crate) fn lanes(config: &Config, cores: &[CoreId]) -> usize {
-    let sharing = usize::from(config.workers.queue_sharing);
-    let most = usize::from(MAX_LANES) / sharing * sharing;
-    let one_per_worker = || workers(config, cores).len().next_multiple_of(sharing).min(most);
-    config.workers.lanes.map_or_else(one_per_worker, usize::from)
 }
 
 /// How packets are placed. A function that chooses ports gets a hash key under which each shard has its
@@ -354,24 +327,6 @@ fn suits_translating(steering: &Steering, ranges: &[RangeInclusive<u16>]) -> boo
             fewest_ports(steering, protocol, family, end, range.clone()) >= half
         };
         ports_are_even(steering, protocol, family, end) && ranges.iter().all(has_half)
-    })
-}
-
-/// The cores for workers: those of the configuration, or as many as can run at once.
-pub(crate) fn choose_cores(config: &Config) -> Result<Vec<CoreId>, AssembleError> {
-    let available = CoreSet::available()?;
-    let Some(list) = &config.workers.cores else {
-        return Ok(available.cores().iter().copied().take(available.parallelism()).collect());
-    };
-    if list.cores().iter().all(|core| available.cores().contains(core)) {
-        return Ok(list.cores().to_vec());
-    }
-    let names = |cores: &[CoreId]| {
-        cores.iter().map(|core| core.0.to_string()).collect::<Vec<_>>().join(",")
-    };
-    Err(AssembleError::TooManyCores {
-        cores: names(list.cores()),
-        available: names(available.cores()),
     })
 }
 

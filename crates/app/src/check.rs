@@ -14,7 +14,6 @@ use rheostat_steer::{PacketSet, Protocols};
 use thiserror::Error;
 
 use crate::app::App;
-use crate::assemble::{self, AssembleError};
 use crate::chains::{self, BuildError};
 use crate::machine::ThisMachine;
 use crate::network::{self, WiringError};
@@ -22,6 +21,7 @@ use crate::out;
 use crate::preflight::{Preflight, PreflightError, preflight};
 use crate::run::OverrideArgs;
 use crate::serve::{self, PlacingError};
+use crate::workers::{Workers, WorkersError};
 use explain::UnknownKey;
 use placing::Placing;
 use port_rate::PortRate;
@@ -42,7 +42,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Application(#[from] ApplicationError),
     #[error("{0}")]
-    Assemble(#[from] AssembleError),
+    Workers(#[from] WorkersError),
     #[error("{0}")]
     Explain(#[from] UnknownKey),
 }
@@ -117,7 +117,7 @@ fn explain(app: &App, key: &str, is_json: bool) -> Result<ExitCode, Error> {
 
 fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
     let machine: &dyn Machine = if args.offline { &AnyMachine } else { &ThisMachine };
-    let (mut config, warnings) =
+    let (config, warnings) =
         Config::load_for(file, &args.overrides.to_overrides(), machine, &app.registry)?;
     if !warnings.is_empty() && !args.json {
         out::report(&warnings);
@@ -125,11 +125,11 @@ fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
     if serve::is_over_kernel(&config) {
         return check_over_kernel(&config, &warnings, args);
     }
-    if let Some(serve) = config.serve.clone()
-        && !args.offline
-    {
-        serve::place(&mut config, &serve)?;
-    }
+    let placed = match &config.serve {
+        Some(serve) if !args.offline => Some(serve::place(&config, serve)?),
+        _ => None,
+    };
+    let workers = placed.as_ref().map_or(&config.workers, |placed| &placed.workers);
     let chain = chains::without_logs(app, &config, 1)?.chain;
     let packet_set = match &config.serve {
         Some(_) => PacketSet::five_tuple().only(Protocols::TCP),
@@ -140,7 +140,7 @@ fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
             network::plan(&config, 0, &|_| Ok(None))?;
             None
         }
-        false => Some(preflight(&config, &chain)?),
+        false => Some(preflight(&config, &Workers::of(workers)?, &chain)?),
     };
     let placing = Placing::of(&config, &packet_set, args.hardware_hash);
     let feasible = placing.iter().all(Placing::is_feasible);
@@ -159,7 +159,7 @@ fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
         });
         out!("{outcome}");
     } else if feasible {
-        out!("{config}");
+        out!("{}", config.described_with(workers));
         match packet_set.is_empty() {
             true => out!("packets belong to no flow; every device spreads them"),
             false => out!("packets are placed by {packet_set}; every device can do so"),
@@ -189,7 +189,7 @@ fn check_over_kernel(config: &Config, warnings: &Report, args: &Args) -> Result<
         && let Some(serve) = &config.serve
     {
         serve.application.check()?;
-        assemble::choose_cores(config)?;
+        Workers::of(&config.workers)?;
     }
     if args.json {
         let devices: Vec<_> = config.devices.iter().map(|device| &device.name).collect();

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use rheostat_base::{Clock, ClockSource, DeviceId, QueueId};
+use rheostat_capture::Endpoints;
+use rheostat_capture::filter::Filter;
 use rheostat_control::Config;
 use rheostat_control::config::device::live::Access;
 use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pcap::Pace, sim};
@@ -49,6 +51,8 @@ pub(crate) struct Opener<'a> {
     pub(crate) queue_sharing: u16,
     /// Whether packets leave in the order in which they claim them.
     pub(crate) ordered: bool,
+    /// The packets that interfaces take beside those that they are configured to take; without any, these decide.
+    pub(crate) endpoints: Endpoints,
     pub(crate) steering: &'a Arc<Steering>,
     pub(crate) pool: &'a Mempool,
     pub(crate) clock: &'a Clock,
@@ -258,12 +262,13 @@ impl Opener<'_> {
         interface: &str,
     ) -> Box<Open> {
         let (pool, device) = (self.pool.clone(), config.name.clone());
+        let filter = Filter { endpoints: self.endpoints.clone(), ..live.filter.clone() };
         match live.access {
             Access::AfXdp { attach, copy, busy_poll } => {
                 let xdp = XdpConfig {
                     device: id,
                     hashing: config.hashing,
-                    filter: live.filter.clone(),
+                    filter,
                     mode: attach,
                     copy,
                     fence: live.fence,
@@ -284,7 +289,7 @@ impl Opener<'_> {
                 let packet = PacketConfig {
                     device: id,
                     hashing: config.hashing,
-                    filter: live.filter.clone(),
+                    filter,
                     exclusive,
                     fence: live.fence,
                     ring: live.ring,
@@ -302,7 +307,7 @@ impl Opener<'_> {
                 let tap = TapConfig {
                     device: id,
                     hashing: config.hashing,
-                    filter: live.filter.clone(),
+                    filter,
                     fence: live.fence,
                     ..TapConfig::new(&config.name, interface, self.lanes, self.steering.clone())
                 };

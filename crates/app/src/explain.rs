@@ -15,6 +15,7 @@ use crate::assemble::AssembleError;
 use crate::chains::BuildError;
 use crate::control::{ClientError, Target};
 use crate::run::OverrideArgs;
+use crate::workers::WorkersError;
 
 mod capture;
 
@@ -38,6 +39,8 @@ pub(crate) enum Error {
     Chain(#[from] BuildError),
     #[error("{0}")]
     Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Workers(#[from] WorkersError),
     #[error("{0}")]
     Open(#[from] OpenError),
 }

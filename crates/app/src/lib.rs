@@ -41,6 +41,7 @@ mod run;
 mod serve;
 pub mod terminal;
 mod trace;
+mod workers;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,7 @@
 //! From the addresses and routes of a configuration to the network layer of a run.
 
+mod cable_end;
+
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -203,7 +205,8 @@ fn speaker(network: &Network, peer: IpAddr) -> Option<&Interface> {
 fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringError> {
     let mut interfaces = Vec::new();
     for (number, device) in config.devices.iter().enumerate() {
-        interfaces.push(interface(DeviceId(number as u8), device, link)?);
+        let id = DeviceId(number as u8);
+        interfaces.push(interface(id, device, config.serve.is_some(), link)?);
     }
     let served: Vec<_> = config.chain.iter().flat_map(|function| function.facts().served).collect();
     for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
@@ -217,11 +220,18 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringEr
     Ok(interfaces)
 }
 
-fn interface(id: DeviceId, config: &DeviceConfig, link: &LinkOf) -> Result<Interface, WiringError> {
+/// The interface of a device. A service at a tap interface is the host at the other end of its cable.
+fn interface(
+    id: DeviceId,
+    config: &DeviceConfig,
+    is_service: bool,
+    link: &LinkOf,
+) -> Result<Interface, WiringError> {
     let facts = config.facts();
     let own = if facts.is_live { link(&facts)? } else { None };
     let mac = match (config.mac, own) {
         (Some(MacAddress(mac)), _) => mac,
+        (None, _) if is_service && facts.makes_interface => cable_end::link_address(config),
         (None, Some(InterfaceLink { mac: Some(mac), .. })) => mac,
         (None, Some(_)) => return Err(WiringError::NotEthernet { device: config.name.clone() }),
         // Administered locally (IEEE 802), and different for each device.

@@ -14,6 +14,7 @@ use crate::memory::{MemoryLimits, MemoryPlan, TooMuchMemory};
 use crate::network::{self, NoAddress, WiringError};
 use crate::output_file;
 use crate::serve::{self, ServiceError};
+use crate::workers::Workers;
 
 /// Why a run cannot start on this machine.
 #[derive(Debug, Error)]
@@ -65,12 +66,16 @@ impl Preflight {
     }
 }
 
-/// Looks at everything that a run of `config`, whose chain is `chain`, needs before it opens devices. A service has been placed
-/// ([`serve::place`]).
+/// Looks at everything that a run of `config` by `workers`, whose chain is `chain`, needs before it opens devices. A service has been
+/// placed ([`serve::place`]).
 ///
 /// # Errors
 /// [`PreflightError`] with the first reason for which the run could not start.
-pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, PreflightError> {
+pub(crate) fn preflight(
+    config: &Config,
+    workers: &Workers,
+    chain: &AnyChain,
+) -> Result<Preflight, PreflightError> {
     config.check_inputs()?;
     identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     config
@@ -79,7 +84,7 @@ pub(crate) fn preflight(config: &Config, chain: &AnyChain) -> Result<Preflight, 
         .filter_map(|function| function.log())
         .try_for_each(output_file::check_log)?;
     let layout = assemble::lay_out(config, chain)?;
-    let (steering, lanes) = (&layout.steering, layout.lanes);
+    let (steering, lanes) = (&layout.steering, workers.lanes());
     devices::check(config, steering, lanes)?;
     let planned = network::plan(config, 0, &network::link_of_kernel)?;
     if let Some(serve) = &config.serve {

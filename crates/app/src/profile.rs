@@ -88,6 +88,7 @@ fn ask(args: &Args) -> Result<ScalingProfile, Error> {
 
 /// The configuration, with generated packets where it names no captures, and an end.
 fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<Config, Error> {
+    overrides.usual_duration = Some(LONG_ENOUGH);
     let (mut config, mut warnings) =
         Config::load_for(path, &overrides, &ThisMachine, &app.registry)?;
     if config.serve.is_some() {
@@ -106,7 +107,6 @@ fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<C
     if !warnings.is_empty() {
         out::report(&warnings);
     }
-    config.run.duration.get_or_insert(LONG_ENOUGH);
     Ok(config)
 }
 

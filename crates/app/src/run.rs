@@ -37,6 +37,7 @@ use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::preflight::{PreflightError, preflight};
 use crate::registered_help::help_of;
+use crate::workers::{Workers, WorkersError};
 use crate::{interrupt, out, serve};
 
 /// Why a run did not start, or has no report.
@@ -48,6 +49,8 @@ pub(crate) enum Error {
     Serve(#[from] serve::Error),
     #[error("{0}")]
     Assemble(#[from] AssembleError),
+    #[error("{0}")]
+    Workers(#[from] WorkersError),
     #[error("{0}")]
     Chain(#[from] BuildError),
     #[error("{0}")]
@@ -149,6 +152,7 @@ impl OverrideArgs {
             workers: self.workers,
             lanes: self.lanes,
             duration: self.duration,
+            usual_duration: None,
             seed: self.seed,
             control: None,
         }
@@ -233,7 +237,7 @@ pub(crate) fn carry_out(
     quiet: Quiet,
     sample: Option<u32>,
 ) -> Result<Finished, Error> {
-    let lanes = assemble::lane_count(&config)?;
+    let workers = Workers::of(&config.workers)?;
     let watch = Watch::new(&config, quiet)?;
     // Before any thread is started that changes its user.
     let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
@@ -242,8 +246,8 @@ pub(crate) fn carry_out(
     }
     let files = OutputFiles::default();
     let errors = assemble::error_limit(&config);
-    let chain = chains::build(app, &config, lanes, &errors, Logs::Written)?;
-    Run { config, watch, identity, sample, files, errors }.carry_out(chain)
+    let chain = chains::build(app, &config, workers.lanes(), &errors, Logs::Written)?;
+    Run { config, workers, watch, identity, sample, files, errors }.carry_out(chain)
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
@@ -260,6 +264,7 @@ pub(crate) fn raise(priority: Priority) -> Option<RaisedPriority> {
 /// A run before its devices are open.
 struct Run {
     config: Config,
+    workers: Workers,
     watch: Watch,
     identity: Option<Identity>,
     sample: Option<u32>,
@@ -272,7 +277,7 @@ impl Run {
     fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Error> {
         let BuiltChain { chain, beside } = built;
         let backends: Option<Arc<HealthBoard>> = beside.control();
-        let layout = preflight(&self.config, &chain)?.begin()?;
+        let layout = preflight(&self.config, &self.workers, &chain)?.begin()?;
         let ports = beside.ports();
         beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
@@ -296,7 +301,7 @@ impl Run {
         if self.config.devices.iter().any(|device| device.input().is_some_and(is_standard)) {
             interrupt::await_input(&self.watch.interrupted)?;
         }
-        let mut assembly = Assembly::new(self.config, layout, self.errors)?;
+        let mut assembly = Assembly::new(self.config, self.workers, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use rheostat_control::config::ServeConfig;
 use rheostat_control::{Balancer, Balancing, Config, LoadError};
 use rheostat_io::ImpairConfig;
-use rheostat_kernel::core_set::CoreError;
 use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::privileges::{self, PrivilegeError};
 use rheostat_observe::OutputFiles;
@@ -36,18 +35,19 @@ use self::assembly::Assembly;
 pub(crate) use self::check::{ServiceError, check};
 pub(crate) use self::flags::{Args, with_applications};
 pub(crate) use self::over_kernel::is_over_kernel;
-pub(crate) use self::placing::{PlacingError, place};
+pub(crate) use self::placing::{Placed, PlacingError, place};
 use self::summary::ServeSummary;
 pub use self::work::operations_of_roots;
 use crate::app::App;
-use crate::assemble::{self, AssembleError};
+use crate::assemble::AssembleError;
 use crate::control::{ControlSocket, Instance, Server, SocketError};
 use crate::links::Links;
 use crate::mtu::{self, Mtus};
 use crate::network::NoAddress;
 use crate::preflight::{PreflightError, preflight};
+use crate::workers::{Workers, WorkersError};
 use crate::{interrupt, run};
-use beside_kernel::BesideKernelError;
+use beside_kernel::{BesideKernelError, OwnPorts};
 
 /// Why a service did not start, or has no report.
 #[derive(Debug, Error)]
@@ -77,7 +77,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Assemble(#[from] AssembleError),
     #[error("{0}")]
-    Cores(#[from] CoreError),
+    Workers(#[from] WorkersError),
     #[error("{0}")]
     Server(#[from] ServeError),
     #[error("{0}")]
@@ -145,7 +145,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
 /// # Errors
 /// [`Error`] when the service cannot start.
 pub(crate) fn serve(
-    mut config: Config,
+    config: Config,
     faults: Option<ImpairConfig>,
     report: Report,
 ) -> Result<ExitCode, Error> {
@@ -153,14 +153,15 @@ pub(crate) fn serve(
     if is_over_kernel(&config) {
         return over_kernel::serve(&config, &serve, faults, report);
     }
-    let members = place(&mut config, &serve)?;
-    preflight(&config, &rheostat_functions::shipped::empty())?.begin()?;
+    let Placed { workers, members } = place(&config, &serve)?;
+    let workers = Workers::of(&workers)?;
+    preflight(&config, &workers, &rheostat_functions::shipped::empty())?.begin()?;
     let cores = match &members {
         Some(members) => members.members.iter().filter_map(|core| *core).collect(),
-        None => assemble::choose_cores(&config)?,
+        None => workers.cores().to_vec(),
     };
     let made = serve.application.make(&Making { cores })?;
-    Run { config, serve, faults, report, made, members }.carry_out()
+    Run { config, serve, workers, faults, report, made, members }.carry_out()
 }
 
 /// Has lanes run `program`.
@@ -190,6 +191,7 @@ fn over_lanes(
 struct Run {
     config: Config,
     serve: ServeConfig,
+    workers: Workers,
     faults: Option<ImpairConfig>,
     report: Report,
     made: MadeApplication,
@@ -199,7 +201,8 @@ struct Run {
 
 impl Run {
     fn carry_out(self) -> Result<ExitCode, Error> {
-        let Run { mut config, serve, faults, report: Report { json, times }, made, members } = self;
+        let Run { config, serve, workers, faults, report, made, members } = self;
+        let Report { json, times } = report;
         let MadeApplication { program, report: part } = made;
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
@@ -213,12 +216,12 @@ impl Run {
         if let (Some(socket), Some(identity)) = (&socket, identity) {
             socket.give_to(identity)?;
         }
-        let _kept_ports = beside_kernel::prepare(&mut config)?;
+        let OwnPorts { endpoints, kept: _kept } = beside_kernel::own_ports(&config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
         let (duration, priority) = (config.run.duration, config.workers.priority);
         let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
-        let mut assembly = Assembly::new(config, faults)?;
+        let mut assembly = Assembly::new(config, workers, endpoints, faults)?;
         let network = assembly.network();
         let server = over_lanes(program, &serve, &assembly, times)?;
         let _follower = assembly.take_follower();

@@ -18,7 +18,7 @@ use std::path::Path;
 use rheostat_kernel::priority::Priority;
 use rheostat_steer::Orientation;
 
-use crate::config::{Config, DeviceConfig};
+use crate::config::{DeviceConfig, Sections};
 use crate::machine::Machine;
 use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
@@ -27,7 +27,7 @@ use rheostat_settings::findings::Findings;
 /// Notes all contradictions between the tables of `config`, with its own file, if it is one, and with the machine. Those that
 /// concern a table which could not be read in full are left for when it can.
 pub(crate) fn across_tables(
-    config: &Config,
+    config: &Sections,
     file: Option<&Path>,
     machine: &dyn Machine,
     registry: &Registry,
@@ -61,7 +61,7 @@ pub(crate) fn across_tables(
 
 /// Whether devices stand inside or outside. A router and a bridge may have any number of devices, and know no sides; a service has
 /// one device, where all its peers are.
-fn has_sides(config: &Config, findings: &Findings) -> bool {
+fn has_sides(config: &Sections, findings: &Findings) -> bool {
     let is_service = config.serve.is_some() || !findings.clean("serve");
     !is_service && !config.chain.iter().any(|function| function.facts().without_sides)
 }
@@ -116,7 +116,7 @@ fn sides(devices: &[DeviceConfig], findings: &mut Findings) {
 }
 
 /// Real-time threads that never sleep: the kernel stops them for a part of each second, so that other threads run.
-fn priority(config: &Config, findings: &mut Findings) {
+fn priority(config: &Sections, findings: &mut Findings) {
     if !matches!(config.workers.priority, Some(Priority::Fifo(_)))
         || !config.polling.never_sleeps()
         || !findings.clean("polling")
@@ -132,7 +132,7 @@ fn priority(config: &Config, findings: &mut Findings) {
     findings.push(finding);
 }
 
-fn shards(config: &Config, findings: &mut Findings) {
+fn shards(config: &Sections, findings: &mut Findings) {
     let (shards, buckets) = (config.state.shards, config.steering.buckets);
     if shards > buckets && findings.clean("state.shards") && findings.clean("steering.buckets") {
         let message = format!("{shards} shards do not fit {buckets} buckets");

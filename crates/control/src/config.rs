@@ -1,9 +1,9 @@
-//! A configuration: what is to be run, read from TOML and checked.
+//! The sections of a configuration: what is to be run, as it is read from TOML.
 
 pub mod balance;
 mod chain;
 pub(crate) mod class;
-mod describe;
+mod description;
 pub mod device;
 pub mod network;
 pub mod observe;
@@ -22,6 +22,7 @@ use rheostat_steer::policy::{Objectives, Policy, Settings};
 use thiserror::Error;
 
 pub use balance::BalanceConfig;
+pub use description::Description;
 pub use device::{DeviceConfig, DeviceKind};
 pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
@@ -37,9 +38,10 @@ use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 
-/// What is to be run. Every value lies in its range and no two contradict each other.
+/// The sections of a configuration: what is to be run. Those of a checked one are in a [`Config`](crate::Config): every value lies
+/// in its range, and no two contradict each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct Sections {
     /// How long, and from which random numbers.
     pub run: RunConfig,
     /// The cores that work, and the lanes they run.
@@ -116,7 +118,7 @@ pub enum MissingInput {
     },
 }
 
-impl Config {
+impl Sections {
     /// What policies plan with in a run of so many lanes.
     pub fn settings(&self, lanes: usize) -> Settings {
         self.balance.settings(self.slo, self.workers.offloading.of(lanes))
@@ -164,7 +166,7 @@ impl Config {
         root: &mut Table<'_>,
         registry: &Registry,
         findings: &mut Findings,
-    ) -> Config {
+    ) -> Sections {
         let run = root.section("run", findings, RunConfig::read).flatten();
         let workers = root.section("workers", findings, WorkersConfig::checked);
         let pool = root.section("pool", findings, PoolConfig::read).flatten();
@@ -199,7 +201,7 @@ impl Config {
             PollingRegistration::read(&registry.polling, table, findings)
         });
         let observe = root.section("observe", findings, ObserveConfig::read).flatten();
-        Config {
+        Sections {
             run: run.unwrap_or_default(),
             workers: workers.unwrap_or_default(),
             pool: pool.unwrap_or_default(),

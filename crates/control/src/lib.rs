@@ -1,7 +1,7 @@
 //! Configuration: TOML text becomes a checked [`Config`], or a [`Report`] of everything wrong with it,
 //! each mistake with its line, the offending text and the fix.
 //!
-//! A [`Config`] runs nothing: it describes what is to be run, and the caller builds it. What goes on during a run is
+//! A [`Config`] runs nothing: it describes what is to be run, and the caller builds it. It is built once, by its check, and read only. What goes on during a run is
 //! [`KernelFollower`], which keeps the routes of a network those of the kernel, [`LinkFollower`], which reports what happens to
 //! interfaces, and [`Balancer`], which moves shards between lanes by a policy, and is driven by a thread, [`Balancing`].
 //!
@@ -33,12 +33,12 @@ pub use balance::{
     Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
     ShardMigrator,
 };
-pub use config::{Config, MissingInput};
+pub use config::{MissingInput, Sections};
 pub use kernel_addresses::kernel_addresses;
 pub use kernel_follower::KernelFollower;
 pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
-pub use load::LoadError;
+pub use load::{Config, LoadError};
 pub use machine::{AnyMachine, CoreState, FileId, Machine, NoListener};
 pub use overrides::{DeviceOverride, OverrideError, Overrides};
 pub use reference::Reference;

@@ -1,5 +1,7 @@
 //! From the text of a configuration, and the flags of a command line, to a checked configuration.
 
+use std::fmt;
+use std::ops::Deref;
 use std::path::Path;
 
 use rheostat_settings::diagnostic::Report;
@@ -9,7 +11,7 @@ use rheostat_settings::reader::Table;
 use thiserror::Error;
 
 use crate::check;
-use crate::config::Config;
+use crate::config::Sections;
 use crate::machine::{AnyMachine, Machine};
 use crate::overrides::Overrides;
 use crate::registry::Registry;
@@ -28,6 +30,39 @@ pub enum LoadError {
     /// The file holds mistakes, or the flags do not fit it.
     #[error(transparent)]
     Wrong(#[from] Box<Report>),
+}
+
+/// A checked configuration: every value of its [`Sections`] lies in its range, and no two contradict each other. Flags have their
+/// place in it already, and it is never changed: a run keeps beside it what it derives from it, such as the cores of its workers.
+///
+/// ```
+/// fn seed(config: &rheostat_control::Config) -> Option<u64> {
+///     config.run.seed
+/// }
+/// ```
+///
+/// ```compile_fail,E0594
+/// fn reseed(config: &mut rheostat_control::Config) {
+///     config.run.seed = Some(1);
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    sections: Sections,
+}
+
+impl Deref for Config {
+    type Target = Sections;
+
+    fn deref(&self) -> &Sections {
+        &self.sections
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.described_with(&self.workers).fmt(f)
+    }
 }
 
 impl Config {
@@ -67,14 +102,14 @@ impl Config {
             Err(findings) => return Err(Box::new(Report::new(name, text, findings))),
         };
         let mut findings = Findings::default();
-        let mut config = Table::read_root(&document, &mut findings, |root, findings| {
-            Config::read(root, registry, findings)
+        let mut sections = Table::read_root(&document, &mut findings, |root, findings| {
+            Sections::read(root, registry, findings)
         });
-        overrides.apply(&mut config, registry, &mut findings);
-        check::across_tables(&config, file, machine, registry, &mut findings);
+        overrides.apply(&mut sections, registry, &mut findings);
+        check::across_tables(&sections, file, machine, registry, &mut findings);
         let refused = findings.refuses();
         let report = Report::new(name, text, findings.into_list());
-        if refused { Err(Box::new(report)) } else { Ok((config, report)) }
+        if refused { Err(Box::new(report)) } else { Ok((Config { sections }, report)) }
     }
 
     /// Reads the file at `path` as [`Config::parse_with`] does its text.

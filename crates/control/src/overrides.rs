@@ -17,7 +17,7 @@ use crate::config::device::{
     planned_kinds,
 };
 use crate::config::workers::{MAX_LANES, MAX_WORKERS};
-use crate::config::{Config, DeviceConfig, NetworkConfig};
+use crate::config::{DeviceConfig, NetworkConfig, Sections};
 use crate::registry::Registry;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
@@ -43,6 +43,8 @@ pub struct Overrides {
     pub lanes: Option<u16>,
     /// `--duration TIME`.
     pub duration: Option<Duration>,
+    /// How long a run lasts where neither `--duration` nor the file states it.
+    pub usual_duration: Option<Duration>,
     /// `--seed N`.
     pub seed: Option<u64>,
     /// `--control PATH`.
@@ -257,7 +259,12 @@ fn rate(name: &str, text: &str) -> Result<u64, OverrideError> {
 impl Overrides {
     /// Puts the flags in place of the settings. A flag that does not fit the configuration is a
     /// mistake that names the flag.
-    pub(crate) fn apply(&self, config: &mut Config, registry: &Registry, findings: &mut Findings) {
+    pub(crate) fn apply(
+        &self,
+        config: &mut Sections,
+        registry: &Registry,
+        findings: &mut Findings,
+    ) {
         for device in &self.devices {
             device.apply(&mut config.devices, findings);
         }
@@ -322,12 +329,10 @@ impl Overrides {
             findings.forget_place("observe.control");
             config.observe.control = Some(path.clone());
         }
-        if let Some(duration) = self.duration {
-            config.run.duration = Some(duration);
-            if duration.is_zero() {
-                let finding = Finding::mistake("--duration", "--duration 0 leaves no time to run");
-                findings.push(finding.help("write, for example, --duration 10s"));
-            }
+        config.run.duration = self.duration.or(config.run.duration).or(self.usual_duration);
+        if self.duration.is_some_and(|duration| duration.is_zero()) {
+            let finding = Finding::mistake("--duration", "--duration 0 leaves no time to run");
+            findings.push(finding.help("write, for example, --duration 10s"));
         }
     }
 
@@ -427,7 +432,7 @@ impl DeviceOverride {
 
 /// Makes one device of one inside and one outside, where the prefixes inside are known: a capture of the link inside then stands
 /// for both. A chain without NAT that has addresses becomes a router on that one link.
-fn join_devices(config: &mut Config) {
+fn join_devices(config: &mut Sections) {
     let [first, second] = &config.devices[..] else { return };
     let sides = [&first.orientation, &second.orientation];
     if !sides.contains(&&Orientation::Inside) || !sides.contains(&&Orientation::Outside) {

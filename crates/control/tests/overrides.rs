@@ -258,7 +258,7 @@ fn an_own_policy_is_taken_from_file_and_command_line_and_named_in_mistakes() {
     let read = |text: &str, flag: Option<&str>| {
         let flags = Overrides { policy: flag.map(str::to_owned), ..Overrides::default() };
         Config::parse_with(&format!("{ONE}\n{text}"), "one.toml", &flags, &registry)
-            .map(|(config, _)| config.balance)
+            .map(|(config, _)| config.balance.clone())
     };
     let by_file = read("[balance]\npolicy = \"own\"\n", None).unwrap();
     assert_eq!((by_file.policy, by_file.is_static()), (own, false));
@@ -277,7 +277,7 @@ fn a_polling_policy_on_the_command_line_takes_the_place_of_the_files() {
     let polling = |name: &str| {
         let flags = Overrides { polling: Some(name.into()), ..Overrides::default() };
         Config::parse_with(&text, "one.toml", &flags, &registry::all())
-            .map(|(config, _)| config.polling)
+            .map(|(config, _)| config.polling.clone())
     };
     let metronome = polling("metronome").unwrap();
     assert_eq!(metronome, MetronomeSettings::default().polling());

@@ -19,6 +19,7 @@ use crate::assemble::{self, Layout};
 use crate::chains;
 use crate::interrupt::StandardInput;
 use crate::run::OverrideArgs;
+use crate::workers::Workers;
 
 /// Explains what the policy of a configuration would do with the captures of its devices.
 pub(super) fn explain(
@@ -32,7 +33,8 @@ pub(super) fn explain(
     config.check_inputs()?;
     let inputs = config.devices.iter().map(input).collect::<Result<Vec<_>, _>>()?;
     let chain = chains::without_logs(app, &config, 1)?.chain;
-    let Layout { steering, lanes, .. } = assemble::lay_out(&config, &chain)?;
+    let lanes = Workers::of(&config.workers)?.lanes();
+    let Layout { steering, .. } = assemble::lay_out(&config, &chain)?;
     let mut breakdown = Breakdown::new(steering);
     let mut span = Span::default();
     for (device, input) in (0..).map(DeviceId).zip(inputs) {

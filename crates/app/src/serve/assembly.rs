@@ -1,12 +1,11 @@
 //! From a configuration to devices, lanes and shards of a service.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use rand::Rng;
 use rand::rngs::StdRng;
-use rheostat_base::{Clock, ClockSource, CoreId};
-use rheostat_control::config::device::{DeviceConfig, MacAddress};
+use rheostat_base::{Clock, ClockSource};
+use rheostat_capture::Endpoints;
 use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::{BalanceConfig, ServeConfig};
 use rheostat_control::{Config, KernelFollower};
@@ -22,13 +21,13 @@ use crate::assemble::{self, AssembleError};
 use crate::devices::{Devices, Opener};
 use crate::links::Watched;
 use crate::network::{self, NoAddress, Wiring};
+use crate::workers::Workers;
 
 /// Everything of a run that does not depend on the application.
 pub(super) struct Assembly {
     config: Config,
     clock: Clock,
-    cores: Vec<CoreId>,
-    lanes: usize,
+    workers: Workers,
     pool: Mempool,
     steering: Arc<Steering>,
     devices: Vec<Box<dyn Device>>,
@@ -41,18 +40,19 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the devices of `config`, behind a network with these faults.
+    /// Opens the devices of `config` for `workers`, behind a network with these faults. They take packets of `endpoints`, and all that
+    /// they are configured to take if there are none.
     ///
     /// # Errors
-    /// [`AssembleError`] when a device cannot be opened, or memory or cores are lacking.
+    /// [`AssembleError`] when a device cannot be opened, or memory is lacking.
     pub(super) fn new(
-        mut config: Config,
+        config: Config,
+        workers: Workers,
+        endpoints: Endpoints,
         faults: Option<ImpairConfig>,
     ) -> Result<Assembly, AssembleError> {
-        config.devices.iter_mut().for_each(set_tap_mac);
         let mut rng = assemble::randomness(config.run.seed);
-        let cores = assemble::choose_cores(&config)?;
-        let lanes = assemble::lanes(&config, &cores);
+        let lanes = workers.lanes();
         let steering = Arc::new(steering(&config, &mut rng)?);
         let pool = Mempool::new(&assemble::pool_config(&config, lanes))?;
         let clock = Clock::new();
@@ -60,6 +60,7 @@ impl Assembly {
             lanes: lanes as u16,
             queue_sharing: 1,
             ordered: false,
+            endpoints,
             steering: &steering,
             pool: &pool,
             clock: &clock,
@@ -82,8 +83,7 @@ impl Assembly {
         Ok(Assembly {
             config,
             clock,
-            cores,
-            lanes,
+            workers,
             pool,
             steering,
             devices,
@@ -106,7 +106,7 @@ impl Assembly {
     }
 
     pub(super) fn lanes(&self) -> usize {
-        self.lanes
+        self.workers.lanes()
     }
 
     /// The clock that lanes are polled by.
@@ -155,14 +155,14 @@ impl Assembly {
         let shards = server.shards(self.config.state.shards, self.hasher, fragments)?;
         let config = RuntimeConfig {
             polling: assemble::polling(&self.config),
-            workers: assemble::workers(&self.config, &self.cores),
+            workers: self.workers.pinned(),
             handoff_capacity: self.config.workers.handoff,
             reporting: match self.config.balance.is_static() {
                 true => LoadReporting::Lanes,
                 false => LoadReporting::Shards,
             },
             sharing: self.config.serve.as_ref().and_then(ServeConfig::sharing),
-            ..RuntimeConfig::new(self.lanes, self.pool, self.steering, self.hasher)
+            ..RuntimeConfig::new(self.workers.lanes(), self.pool, self.steering, self.hasher)
         };
         let service = |lane| server.service(lane);
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
@@ -190,41 +190,4 @@ pub(super) fn steering(config: &Config, rng: &mut StdRng) -> Result<Steering, St
             steering_for_connecting(&outgoing, &listeners, draw)?
         }
     })
-}
-
-/// The end of a tap interface's cable has another link address than the interface, which is the kernel's: one that stays the same
-/// from run to run.
-fn set_tap_mac(device: &mut DeviceConfig) {
-    if device.facts().makes_interface && device.mac.is_none() {
-        let mut hasher = DefaultHasher::new();
-        device.name.hash(&mut hasher);
-        device.addresses.iter().for_each(|own| (own.address, own.length).hash(&mut hasher));
-        let [a, b, c, d, e, ..] = hasher.finish().to_be_bytes();
-        // Administered locally (IEEE 802).
-        device.mac = Some(MacAddress([2, a, b, c, d, e]));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::App;
-
-    #[test]
-    fn the_end_of_a_tap_cable_has_a_link_address_of_its_own() {
-        let device = |kind: &str, address: &str| {
-            let text = format!(
-                "[[device]]\nname = \"lan\"\nkind = \"{kind}\"\naddress = \"{address}\"\n\
-                 [serve]\nservice = \"echo\"\nport = 7\n"
-            );
-            let (mut config, _) = Config::parse(&text, "file", &App::new().registry).unwrap();
-            set_tap_mac(&mut config.devices[0]);
-            config.devices[0].mac
-        };
-        let mac = device("tap", "10.0.0.1/24");
-        assert!(mac.is_some_and(|MacAddress(mac)| mac[0] == 2));
-        assert_eq!(mac, device("tap", "10.0.0.1/24"), "the same from run to run");
-        assert_ne!(mac, device("tap", "10.0.0.2/24"));
-        assert_eq!(device("af_packet", "10.0.0.1/24"), None);
-    }
 }

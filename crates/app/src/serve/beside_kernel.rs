@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::{fs, io};
 
 use rheostat_capture::Endpoints;
-use rheostat_control::config::DeviceKind;
 use rheostat_control::{Config, kernel_addresses};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use thiserror::Error;
@@ -38,19 +37,27 @@ pub(crate) enum BesideKernelError {
 const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
-/// Has the device of a service beside the kernel take what concerns the service, and nothing else. Returns what keeps its ports
-/// from other programs until it is dropped; nothing, if the service is not beside the kernel.
+/// The ports of a service beside the kernel.
+#[derive(Debug, Default)]
+pub(super) struct OwnPorts {
+    /// The packets that its device takes: those that concern the service, and no others. None if the service is not beside the kernel.
+    pub(super) endpoints: Endpoints,
+    /// Keep the ports from other programs until they are dropped.
+    pub(super) kept: Vec<OwnedFd>,
+}
+
+/// Takes the ports of a service beside the kernel from the kernel.
 ///
 /// # Errors
 /// [`BesideKernelError`] when the interface does not have an address of the service, or the kernel uses a port.
-pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, BesideKernelError> {
+pub(super) fn own_ports(config: &Config) -> Result<OwnPorts, BesideKernelError> {
     let Some(serve) = config.serve.as_ref().filter(|serve| serve.beside_kernel) else {
-        return Ok(Vec::new());
+        return Ok(OwnPorts::default());
     };
-    let [device] = config.devices.as_mut_slice() else { return Err(NotLive.into()) };
-    let DeviceKind::Live(live) = &mut device.kind else { return Err(NotLive.into()) };
+    let [device] = config.devices.as_slice() else { return Err(NotLive.into()) };
+    let interface = device.facts().interface.ok_or(NotLive)?;
     let addresses: Vec<_> = device.addresses.iter().map(|own| own.address).collect();
-    check_addresses(live.interface.as_deref().unwrap_or_default(), &addresses)?;
+    check_addresses(&interface, &addresses)?;
     let mut ports: Vec<_> = serve.ports.iter().map(|port| *port..=*port).collect();
     let listened = endpoints(&addresses, &serve.ports);
     let kept = listened.map(reserve).collect::<Result<_, _>>()?;
@@ -61,8 +68,7 @@ pub(super) fn prepare(config: &mut Config) -> Result<Vec<OwnedFd>, BesideKernelE
         endpoints(&addresses, &free).try_for_each(|endpoint| reserve(endpoint).map(drop))?;
         ports.push(range);
     }
-    live.filter.endpoints = Endpoints { addresses, ports };
-    Ok(kept)
+    Ok(OwnPorts { endpoints: Endpoints { addresses, ports }, kept })
 }
 
 fn endpoints<'a>(addresses: &'a [IpAddr], ports: &'a [u16]) -> impl Iterator<Item = SocketAddr> {

@@ -39,7 +39,7 @@ pub(crate) fn check(
     network: Network,
     lanes: usize,
 ) -> Result<(), ServiceError> {
-    beside_kernel::prepare(&mut config.clone())?;
+    beside_kernel::own_ports(config)?;
     serve.application.check()?;
     if serve.application.facts().opens.is_some() {
         let program = serve.application.make(&Making::default())?.program;

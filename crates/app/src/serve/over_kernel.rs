@@ -24,7 +24,8 @@ use self::instance::HostInstance;
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
 use crate::control::{ControlSocket, Server};
-use crate::{assemble, interrupt};
+use crate::interrupt;
+use crate::workers::Workers;
 
 /// Whether the service is run over the kernel's sockets.
 pub(crate) fn is_over_kernel(config: &Config) -> bool {
@@ -58,8 +59,8 @@ pub(super) fn serve(
         socket.give_to(identity)?;
     }
     serve.application.check()?;
-    let cores = assemble::choose_cores(config)?;
-    let lanes = assemble::lanes(config, &cores);
+    let workers = Workers::of(&config.workers)?;
+    let (lanes, cores) = (workers.lanes(), workers.cores().to_vec());
     let MadeApplication { program, report: part } = serve.application.make(&Making { cores })?;
     raise_descriptor_limit();
     let application = serve.application.name();

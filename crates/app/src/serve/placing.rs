@@ -5,8 +5,8 @@ use std::fs;
 use rheostat_base::CoreId;
 use rheostat_base::choice::IdlePolicy;
 use rheostat_control::Config;
-use rheostat_control::config::ServeConfig;
 use rheostat_control::config::workers::CoreList;
+use rheostat_control::config::{ServeConfig, WorkersConfig};
 use rheostat_kernel::core_set::CoreError;
 use rheostat_kernel::placement::{PlacementError, Siblings};
 use rheostat_kernel::{CoreSet, Topology};
@@ -15,7 +15,7 @@ use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};
 use thiserror::Error;
 
-use crate::assemble::{self, AssembleError};
+use crate::workers::{self, WorkersError};
 
 /// Why the workers of a service cannot be placed.
 #[derive(Debug, Error)]
@@ -41,7 +41,7 @@ pub(crate) enum PlacingError {
     #[error("{0}")]
     Cores(#[from] CoreError),
     #[error("{0}")]
-    Assemble(#[from] AssembleError),
+    Workers(#[from] WorkersError),
 }
 
 /// Requests that may wait in the queue of an application worker; in a central queue, so many for each of them.
@@ -49,40 +49,45 @@ const DEPTH: usize = 256;
 /// Requests that an application worker takes from another at most.
 const BURST: u32 = 32;
 
-/// Picks the cores of workers if a placement is given, or the scheduler has workers of the application, which are returned.
+/// The workers of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    /// Of its lanes: those of the configuration, with the cores and numbers that the placement or the scheduler picks.
+    pub(crate) workers: WorkersConfig,
+    /// Of the application, in place of the lanes, where the scheduler has some.
+    pub(crate) members: Option<PoolConfig>,
+}
+
+/// Picks the cores of workers if a placement is given, or the scheduler has workers of the application.
 ///
 /// # Errors
 /// [`PlacingError`] when the machine has no such places, or too few.
-pub(crate) fn place(
-    config: &mut Config,
-    serve: &ServeConfig,
-) -> Result<Option<PoolConfig>, PlacingError> {
+pub(crate) fn place(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingError> {
     match serve.scheduler.name() {
-        SchedulerName::Inline(_) => place_inline(config, serve).map(|()| None),
-        SchedulerName::Dispatcher(dispatcher) => {
-            place_dispatcher(config, serve, dispatcher).map(Some)
-        }
+        SchedulerName::Inline(_) => place_inline(config, serve),
+        SchedulerName::Dispatcher(dispatcher) => place_dispatcher(config, serve, dispatcher),
     }
 }
 
-fn place_inline(config: &mut Config, serve: &ServeConfig) -> Result<(), PlacingError> {
-    let Some(placement) = serve.place else { return Ok(()) };
+fn place_inline(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingError> {
+    let workers = config.workers.clone();
+    let Some(placement) = serve.place else { return Ok(Placed { workers, members: None }) };
     if placement.siblings == Siblings::Split {
         return Err(PlacingError::NoPairs { scheduler: serve.scheduler });
     }
     let topology = Topology::of_this_machine();
-    let workers = config.workers.count.or(config.workers.lanes).map(usize::from);
-    let placed = placement.resolve(&topology, &usable(config)?, device_node(config), workers)?;
-    config.workers.cores = list(&placed.network);
+    let count = workers.count.or(workers.lanes).map(usize::from);
+    let placed = placement.resolve(&topology, &usable(config)?, device_node(config), count)?;
     err!("placed by {placement}: workers on {} of {}", names(&placed.network), describe(&topology));
-    Ok(())
+    let workers = WorkersConfig { cores: list(&placed.network), ..workers };
+    Ok(Placed { workers, members: None })
 }
 
 fn place_dispatcher(
-    config: &mut Config,
+    config: &Config,
     serve: &ServeConfig,
     dispatcher: Dispatcher,
-) -> Result<PoolConfig, PlacingError> {
+) -> Result<Placed, PlacingError> {
     let split = dispatcher.split();
     let (scheduler, dispatchers) = (serve.scheduler, split.dispatchers());
     let wrong = |given: Option<u16>| given.filter(|given| *given != dispatchers);
@@ -96,7 +101,7 @@ fn place_dispatcher(
     // With the cores that a run without a placement would use, of which there may be fewer than the process may run on.
     let all = match serve.place {
         Some(_) => usable(config)?,
-        None => assemble::choose_cores(config)?,
+        None => workers::cores(&config.workers)?,
     };
     let cores = match serve.share_cores && serve.place.is_none() {
         true => u16::MAX,
@@ -127,11 +132,14 @@ fn place_dispatcher(
         }
     };
     let own = &network[..network.len().min(all.len())];
-    config.workers.cores = list(own);
-    let count = (own.len() < network.len()).then_some(dispatchers);
-    (config.workers.lanes, config.workers.count) = (Some(dispatchers), count);
+    let placed = WorkersConfig {
+        cores: list(own),
+        count: (own.len() < network.len()).then_some(dispatchers),
+        lanes: Some(dispatchers),
+        ..config.workers.clone()
+    };
     let members = application.into_iter().take(split.members().into()).map(Some).collect();
-    Ok(PoolConfig {
+    let members = PoolConfig {
         members,
         lanes: dispatchers.into(),
         sharing: PoolSharing::OneLane,
@@ -145,7 +153,8 @@ fn place_dispatcher(
             true => IdlePolicy::POLLING,
             false => IdlePolicy::SLEEPING,
         },
-    })
+    };
+    Ok(Placed { workers: placed, members: Some(members) })
 }
 
 /// The first cores for network workers, and those behind them.
@@ -200,23 +209,24 @@ fn device_node(config: &Config) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::app::App;
+    use crate::workers::Workers;
 
     /// What comes of a service with this scheduler, and these settings of workers: cores of lanes, and those of the application.
-    fn placed(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
+    fn placed(scheduler: &str, workers: &str) -> Result<(WorkersConfig, PoolConfig), String> {
         placed_by(&format!("\"{scheduler}\""), workers)
     }
 
     /// The same, with what follows `scheduler =`.
-    fn placed_by(scheduler: &str, workers: &str) -> Result<(Config, PoolConfig), String> {
+    fn placed_by(scheduler: &str, workers: &str) -> Result<(WorkersConfig, PoolConfig), String> {
         let text = format!(
             "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
              [serve]\nservice = \"echo\"\nport = 7\nscheduler = {scheduler}\n[workers]\n{workers}"
         );
-        let (mut config, _) = Config::parse(&text, "file", &App::new().registry)
+        let (config, _) = Config::parse(&text, "file", &App::new().registry)
             .map_err(|_| "not read".to_owned())?;
-        let serve = config.serve.clone().ok_or("no service")?;
-        let members = place(&mut config, &serve).map_err(|error| error.to_string())?;
-        Ok((config, members.ok_or("no members")?))
+        let serve = config.serve.as_ref().ok_or("no service")?;
+        let placed = place(&config, serve).map_err(|error| error.to_string())?;
+        Ok((placed.workers, placed.members.ok_or("no members")?))
     }
 
     #[test]
@@ -236,9 +246,9 @@ mod tests {
         let cores = CoreSet::available().unwrap().cores().to_vec();
         let [first, second, ..] = cores[..] else { return };
         let workers = format!("cores = \"{},{}\"", first.0, second.0);
-        let (config, members) = placed("dispatcher-1:1-ws", &workers).unwrap();
-        let listed = config.workers.cores.unwrap().cores().to_vec();
-        assert_eq!((listed, config.workers.lanes), (vec![first], Some(1)));
+        let (workers, members) = placed("dispatcher-1:1-ws", &workers).unwrap();
+        let listed = workers.cores.unwrap().cores().to_vec();
+        assert_eq!((listed, workers.lanes), (vec![first], Some(1)));
         assert_eq!((members.members, members.lanes), (vec![Some(second)], 1));
         assert_eq!(members.queueing, PoolQueueing::Stealing { burst: BURST });
     }
@@ -250,15 +260,14 @@ mod tests {
         };
         let workers = format!("cores = \"{},{}\"", first.0, second.0);
         let shared = |name: &str| placed_by(&format!("\"{name}\"\nshare_cores = true"), &workers);
-        let (config, members) = shared("dispatcher-2:4-ws+receive-cfcfs").unwrap();
-        let listed = config.workers.cores.clone().unwrap().cores().to_vec();
-        assert_eq!((listed, config.workers.lanes), (vec![first, second], Some(2)));
+        let (lanes, members) = shared("dispatcher-2:4-ws+receive-cfcfs").unwrap();
+        let listed = lanes.cores.unwrap().cores().to_vec();
+        assert_eq!((listed, lanes.lanes), (vec![first, second], Some(2)));
         let of_members = [first, second, first, second].map(Some).to_vec();
         assert_eq!((members.members, members.lanes), (of_members, 2));
-        let (config, members) = shared("dispatcher-3:3").unwrap();
-        let cores = assemble::choose_cores(&config).unwrap();
+        let (lanes, members) = shared("dispatcher-3:3").unwrap();
         let of_lanes = [first, second, first].map(Some).to_vec();
-        assert_eq!(assemble::workers(&config, &cores), of_lanes);
+        assert_eq!(Workers::of(&lanes).unwrap().pinned(), of_lanes);
         assert_eq!(members.members, [second, first, second].map(Some).to_vec());
         assert!(placed("dispatcher-2:4", &workers).err().unwrap().contains("but 2 cores"));
     }

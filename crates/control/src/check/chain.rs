@@ -4,7 +4,7 @@ use rheostat_nf::registry::{FlowPlace, FunctionFacts};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
-use crate::config::Config;
+use crate::config::Sections;
 
 const KEY: &str = "chain.functions";
 
@@ -12,7 +12,7 @@ const KEY: &str = "chain.functions";
 type Named = (&'static str, FunctionFacts);
 
 /// Notes pairs of functions that exclude each other, each with a chain that works.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     if config.chain.len() < 2 || !findings.clean("chain") {
         return;
     }

@@ -2,12 +2,12 @@
 
 use rheostat_steer::policy::Class;
 
-use crate::config::Config;
+use crate::config::Sections;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 /// Notes what keeps classes and objectives from having an effect.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     if !findings.clean("class") {
         return;
     }
@@ -21,7 +21,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn repeated_names(config: &Config, findings: &mut Findings) {
+fn repeated_names(config: &Sections, findings: &mut Findings) {
     let rules = config.classes.rules();
     for (index, rule) in rules.iter().enumerate() {
         let key = format!("class[{index}].name");
@@ -43,7 +43,7 @@ fn repeated_names(config: &Config, findings: &mut Findings) {
 
 /// The first class that matches decides. One behind another that matches all of it never matches: a contradiction when the two
 /// are treated differently.
-fn shadows(config: &Config, findings: &mut Findings) {
+fn shadows(config: &Sections, findings: &mut Findings) {
     let rules = config.classes.rules();
     for (index, rule) in rules.iter().enumerate() {
         let earlier = rules[..index].iter().position(|earlier| earlier.covers(rule));
@@ -69,7 +69,7 @@ fn shadows(config: &Config, findings: &mut Findings) {
 }
 
 /// Where no function keeps anything of flows, lanes do not look at addresses and ports; a bridge knows flows by link addresses.
-fn chain(config: &Config, findings: &mut Findings) {
+fn chain(config: &Sections, findings: &mut Findings) {
     let knows_flows = config.chain.iter().any(|function| function.facts().knows_flows());
     if !config.classes.rules().is_empty() && !knows_flows {
         let message =
@@ -82,7 +82,7 @@ fn chain(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn objectives(config: &Config, findings: &mut Findings) {
+fn objectives(config: &Sections, findings: &mut Findings) {
     let (classes, slo) = (&config.classes, &config.slo);
     if !classes.rules().is_empty() && slo.is_none() {
         let finding = Finding::warning("class", "classes have no effect without objectives")

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::config::Config;
+use crate::config::Sections;
 use crate::machine::{FileId, Machine};
 use rheostat_io::is_standard;
 use rheostat_settings::diagnostic::Finding;
@@ -28,7 +28,7 @@ enum Access {
 /// Files are compared by identity where the machine reports it, otherwise by name. `file` is the
 /// configuration's own, if it has one.
 pub(super) fn check(
-    config: &Config,
+    config: &Sections,
     file: Option<&Path>,
     machine: &dyn Machine,
     findings: &mut Findings,
@@ -53,7 +53,7 @@ pub(super) fn check(
     }
 }
 
-fn uses<'a>(config: &'a Config, file: Option<&'a Path>, machine: &dyn Machine) -> Vec<Use<'a>> {
+fn uses<'a>(config: &'a Sections, file: Option<&'a Path>, machine: &dyn Machine) -> Vec<Use<'a>> {
     let open = |path: &'a Path, key: String, access| {
         let id = machine.file(path);
         Use { path, id, key, access }

@@ -1,6 +1,6 @@
 //! A device of kind `host`: TCP is the kernel's, and settings of rheostat's own have no meaning.
 
-use crate::config::{Config, DeviceKind};
+use crate::config::{DeviceKind, Sections};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
@@ -28,12 +28,12 @@ const REFUSED: [(&str, &str); 19] = [
 ];
 
 /// Whether a device's TCP is the kernel's.
-pub(super) fn is_host(config: &Config) -> bool {
+pub(super) fn is_host(config: &Sections) -> bool {
     config.devices.iter().any(|device| device.kind == DeviceKind::Host)
 }
 
 /// Notes a device of kind `host` without a service, and what such a service cannot have.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     let Some(index) = config.devices.iter().position(|device| device.kind == DeviceKind::Host)
     else {
         return;

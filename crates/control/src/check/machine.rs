@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use super::host;
-use crate::config::Config;
+use crate::config::Sections;
 use crate::machine::{CoreState, Machine, NoListener};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 /// Notes interfaces and cores that the machine has not, and ports at which nothing can listen.
-pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, machine: &dyn Machine, findings: &mut Findings) {
     if findings.clean("device") {
         interfaces(config, machine, findings);
         listeners(config, machine, findings);
@@ -19,7 +19,7 @@ pub(super) fn check(config: &Config, machine: &dyn Machine, findings: &mut Findi
     }
 }
 
-fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+fn interfaces(config: &Sections, machine: &dyn Machine, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
         let facts = device.facts();
         let Some(interface) = &facts.interface else { continue };
@@ -38,7 +38,7 @@ fn interfaces(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
 }
 
 /// Notes the first place at which a service over the kernel's sockets cannot listen.
-fn listeners(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+fn listeners(config: &Sections, machine: &dyn Machine, findings: &mut Findings) {
     let (true, Some(serve), [device]) = (host::is_host(config), &config.serve, &config.devices[..])
     else {
         return;
@@ -56,7 +56,7 @@ fn listeners(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
         .push(finding.help("`rheo check --offline` checks a configuration for another machine"));
 }
 
-fn cores(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+fn cores(config: &Sections, machine: &dyn Machine, findings: &mut Findings) {
     let Some(list) = &config.workers.cores else { return };
     let named = |wanted: CoreState| {
         let cores = list.cores().iter().filter(|core| machine.core(**core) == Some(wanted));

@@ -1,12 +1,12 @@
 //! Addresses, routes and neighbours that contradict each other.
 
-use crate::config::{Config, DeviceConfig};
+use crate::config::{DeviceConfig, Sections};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 /// Notes devices with and without addresses side by side, addresses that two devices have, routes
 /// without any address, and routes by an address of a device.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     addresses(&config.devices, findings);
     if findings.clean("route") {
         routes(config, findings);
@@ -45,7 +45,7 @@ fn addresses(devices: &[DeviceConfig], findings: &mut Findings) {
     }
 }
 
-fn routes(config: &Config, findings: &mut Findings) {
+fn routes(config: &Sections, findings: &mut Findings) {
     let devices = &config.devices;
     let needs_addresses = config.chain.iter().any(|function| function.facts().needs_addresses);
     if needs_addresses && devices.iter().all(|device| device.addresses.is_empty()) {

@@ -1,13 +1,13 @@
 //! Whether single flows can leave their lanes for offloading lanes.
 
-use crate::config::Config;
+use crate::config::Sections;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 const KEY: &str = "workers.offloading";
 
 /// Notes what keeps flows from leaving, where there are to be offloading lanes.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     let offloading = config.workers.offloading;
     if offloading.most == 0 || !findings.clean("workers") {
         return;
@@ -38,7 +38,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
 }
 
 /// All functions can process packets of flows that are away: those that keep flows in shards.
-fn chain(config: &Config, findings: &mut Findings) {
+fn chain(config: &Sections, findings: &mut Findings) {
     for function in config.chain.iter().filter(|function| !function.facts().owns_flows()) {
         let name = function.name();
         let message = format!("no flow can leave a lane whose chain has this `{name}`");
@@ -54,7 +54,7 @@ fn chain(config: &Config, findings: &mut Findings) {
 }
 
 /// On a network, packets wait in a lane until their next hop has a link address.
-fn devices(config: &Config, findings: &mut Findings) {
+fn devices(config: &Sections, findings: &mut Findings) {
     let Some(index) = config.devices.iter().position(|device| !device.addresses.is_empty()) else {
         return;
     };
@@ -69,7 +69,7 @@ fn devices(config: &Config, findings: &mut Findings) {
 }
 
 /// A policy that decides which lanes offload begins without any; others would give shards to offloading lanes.
-fn balance(config: &Config, findings: &mut Findings) {
+fn balance(config: &Sections, findings: &mut Findings) {
     if config.balance.is_static() || !findings.clean("balance") {
         return;
     }

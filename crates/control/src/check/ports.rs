@@ -2,12 +2,12 @@
 
 use rheostat_nf::DeviceSet;
 
-use crate::config::Config;
+use crate::config::Sections;
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 
 /// Notes a bridge with too few ports, too many, or with addresses.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     if !config.bridges() {
         return;
     }

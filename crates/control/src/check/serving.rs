@@ -4,13 +4,13 @@ use rheostat_capture::Endpoints;
 use rheostat_io::Refusal;
 use rheostat_tcp::sched::SchedulerName;
 
-use crate::config::{Config, DeviceConfig, DeviceKind, ServeConfig};
+use crate::config::{DeviceConfig, DeviceKind, Sections, ServeConfig};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::one_of;
 
 /// Notes a service beside a chain, with another device than an interface with an address, and with what only chains have.
-pub(super) fn check(config: &Config, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, findings: &mut Findings) {
     let Some(serve) = &config.serve else { return };
     if !config.chain.is_empty() {
         let finding = Finding::mistake("chain.functions", "a service has no chain")
@@ -29,7 +29,7 @@ pub(super) fn check(config: &Config, findings: &mut Findings) {
     scheduler(config, serve, findings);
 }
 
-fn device(config: &Config, findings: &mut Findings) {
+fn device(config: &Sections, findings: &mut Findings) {
     let serve = findings.place("serve");
     let [device] = config.devices.as_slice() else {
         let message =
@@ -55,7 +55,7 @@ fn device(config: &Config, findings: &mut Findings) {
 }
 
 /// What a service at the kernel's own addresses cannot have.
-fn beside_kernel(config: &Config, findings: &mut Findings) {
+fn beside_kernel(config: &Sections, findings: &mut Findings) {
     let (Some(serve), [device]) = (&config.serve, config.devices.as_slice()) else { return };
     if !serve.beside_kernel {
         return;
@@ -111,7 +111,7 @@ fn why_not_beside(
 }
 
 /// Ports of which some shards would have none: the connections of a shard come from ports that lead answers to it.
-fn source_ports(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
+fn source_ports(config: &Sections, serve: &ServeConfig, findings: &mut Findings) {
     let opens = serve.application.facts().opens;
     let Some(ports) = opens.and_then(|opens| opens.source_ports) else { return };
     let (count, shards) = (ports.len(), config.state.shards);
@@ -158,7 +158,7 @@ fn memory(serve: &ServeConfig, findings: &mut Findings) {
     }
 }
 
-fn workers(config: &Config, findings: &mut Findings) {
+fn workers(config: &Sections, findings: &mut Findings) {
     let workers = &config.workers;
     let refused = [
         (
@@ -182,7 +182,7 @@ fn workers(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn policy(config: &Config, findings: &mut Findings) {
+fn policy(config: &Sections, findings: &mut Findings) {
     let policy = config.balance.policy;
     if policy.facts.serves {
         return;
@@ -198,7 +198,7 @@ fn policy(config: &Config, findings: &mut Findings) {
 }
 
 /// What an application cannot be scheduled by, and what a scheduler under which lanes share connections does not go with.
-fn scheduler(config: &Config, serve: &ServeConfig, findings: &mut Findings) {
+fn scheduler(config: &Sections, serve: &ServeConfig, findings: &mut Findings) {
     let (name, policy) = (serve.scheduler, config.balance.policy);
     let (application, facts) = (serve.application.name(), serve.application.facts());
     let place = findings.place("serve.scheduler");

@@ -1,6 +1,6 @@
 //! What cannot be done where several lanes receive from one queue.
 
-use crate::config::Config;
+use crate::config::Sections;
 use crate::registry::Registry;
 use rheostat_io::Refusal;
 use rheostat_nf::registry::Registration;
@@ -10,7 +10,7 @@ use rheostat_settings::findings::Findings;
 const KEY: &str = "workers.queue_sharing";
 
 /// Notes what keeps lanes from sharing queues.
-pub(super) fn check(config: &Config, registry: &Registry, findings: &mut Findings) {
+pub(super) fn check(config: &Sections, registry: &Registry, findings: &mut Findings) {
     if config.workers.queue_sharing <= 1 || !findings.clean("workers") {
         return;
     }
@@ -25,7 +25,7 @@ pub(super) fn check(config: &Config, registry: &Registry, findings: &mut Finding
 }
 
 /// As many lanes to each queue.
-fn groups(config: &Config, findings: &mut Findings) {
+fn groups(config: &Sections, findings: &mut Findings) {
     let sharing = config.workers.queue_sharing;
     let Some(lanes) = config.workers.lanes.filter(|lanes| !lanes.is_multiple_of(sharing)) else {
         return;
@@ -41,7 +41,7 @@ fn groups(config: &Config, findings: &mut Findings) {
 
 /// Functions that work on shared objects and keep state of flows in shards besides: a transaction is about packets of several
 /// shards, and a lane that owns shards together with others has one at a time.
-fn chain(config: &Config, registry: &Registry, findings: &mut Findings) {
+fn chain(config: &Sections, registry: &Registry, findings: &mut Findings) {
     // With others, each function on shared objects has a transaction of its own for each packet.
     if config.chain.len() > 1 {
         return;
@@ -77,7 +77,7 @@ fn spanning_shards(registry: &Registry) -> String {
     names.join(" and ")
 }
 
-fn devices(config: &Config, findings: &mut Findings) {
+fn devices(config: &Sections, findings: &mut Findings) {
     for (index, device) in config.devices.iter().enumerate() {
         let Some(Refusal { key, label, why, .. }) = device.facts().own_queues else { continue };
         let key = format!("device[{index}].{key}");
@@ -93,7 +93,7 @@ fn devices(config: &Config, findings: &mut Findings) {
 }
 
 /// A shard's packets come to all lanes of a queue, which own it together.
-fn balance(config: &Config, findings: &mut Findings) {
+fn balance(config: &Sections, findings: &mut Findings) {
     if config.balance.is_static() || !findings.clean("balance") {
         return;
     }

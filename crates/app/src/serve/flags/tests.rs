@@ -34,7 +34,7 @@ fn flags_make_a_configuration() {
     assert_eq!(config.balance.policy.name, "rsspp");
     assert_eq!(config.polling.name(), "interrupt");
     assert_eq!(config.network.routes.len(), 1);
-    let serve = config.serve.unwrap();
+    let serve = config.serve.as_ref().unwrap();
     assert_eq!(serve.ports, [80, 81]);
     assert_eq!(serve.application.to_string(), "relay to 192.0.2.7:22");
     assert_eq!(serve.outgoing().ports, 2_000..=3_000);
@@ -51,10 +51,10 @@ fn flags_and_configuration_have_the_same_defaults() {
             "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
              [serve]\nport = 80\n{service}"
         );
-        Config::parse(&text, "file", &App::new().registry).unwrap().0.serve.unwrap()
+        Config::parse(&text, "file", &App::new().registry).unwrap().0.serve.clone().unwrap()
     };
     let flags = |service: &str| -> ServeConfig {
-        read(&format!("{service} {common}")).unwrap().serve.unwrap()
+        read(&format!("{service} {common}")).unwrap().serve.clone().unwrap()
     };
     assert_eq!(flags("echo"), written("service = \"echo\""));
     assert_eq!(flags("work"), written("service = \"work\""));
@@ -88,10 +88,10 @@ fn flags_that_make_no_sense_are_named() {
     assert!(resp("--longest-value 1GiB").unwrap_err().contains("longest_value"));
     let long = resp("--longest-value 512MiB").unwrap_err();
     assert!(long.contains("longest_value") && long.contains("shard_memory"), "{long}");
-    let served = resp("--longest-value 5MiB").unwrap().serve.unwrap();
+    let served = resp("--longest-value 5MiB").unwrap().serve.clone().unwrap();
     assert_eq!(served.limits().longest_request, 6 << 20);
     let served = http("--writable --dotfiles --longest-upload 5MiB --header-timeout 3s").unwrap();
-    let served = served.serve.unwrap();
+    let served = served.serve.clone().unwrap();
     let words = served.application.to_string();
     let expected =
         "http, files of . with dotfiles, which clients may write, 5.0 MiB each, heads within 3s, ";
@@ -117,13 +117,13 @@ fn flags_that_make_no_sense_are_named() {
     let relay = "relay --to 192.0.2.7:22 --scheduler dispatcher-1:1";
     assert!(read(&format!("{relay} {address}")).unwrap_err().contains("a relay has no requests"));
     let dispatcher = "echo --scheduler dispatcher-2:6 --outstanding 2";
-    let serve = read(&format!("{dispatcher} {address}")).unwrap().serve.unwrap();
+    let serve = read(&format!("{dispatcher} {address}")).unwrap().serve.clone().unwrap();
     assert_eq!(
         (serve.scheduler.to_string(), serve.outstanding()),
         ("dispatcher-2:6".to_owned(), Outstanding::TWO)
     );
     let shared = "echo --share-cores --burst 4 --scheduler dispatcher-2:6-ws+receive-cfcfs";
-    let serve = read(&format!("{shared} {address}")).unwrap().serve.unwrap();
+    let serve = read(&format!("{shared} {address}")).unwrap().serve.clone().unwrap();
     assert_eq!(
         (serve.scheduler.to_string(), serve.share_cores, serve.sharing()),
         ("dispatcher-2:6-ws+receive-cfcfs".to_owned(), true, Some(Sharing::Central { pop: 4 }))
@@ -150,7 +150,7 @@ fn a_host_device_needs_no_length_of_its_address_and_takes_any_free_port() {
     let addresses: Vec<_> =
         config.devices[0].addresses.iter().map(|own| own.address.to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1", "::1"]);
-    assert_eq!(config.serve.unwrap().ports, [0]);
+    assert_eq!(config.serve.as_ref().unwrap().ports, [0]);
     let device = "echo --port 0 --device lan=host:127.0.0.1";
     let refused = |flags: &str| read(&format!("{device} {flags}")).err().unwrap_or_default();
     assert!(refused("--scheduler inline-ws").contains("the kernel"));
@@ -177,7 +177,7 @@ fn an_own_application_is_served_by_its_name_with_its_settings_as_flags_and_keys(
     let app = App::new().application("own", own);
     let device = "own --device lan=host:127.0.0.1 --port 0";
     let served = |flags: &str| read_by(&app, &format!("{device} {flags}"));
-    let application = |config: Config| config.serve.unwrap().application.to_string();
+    let application = |config: Config| config.serve.as_ref().unwrap().application.to_string();
     assert_eq!(application(served("").unwrap()), "own");
     assert_eq!(application(served("--most-lines 9").unwrap()), "own, most_lines 9");
     let wrong = served("--most-lines 10").unwrap_err();

@@ -8,7 +8,7 @@ use rheostat_packet::MempoolConfig;
 use rheostat_steer::Orientation;
 
 use super::device::{LinkAddress, PcapConfig, SimConfig};
-use super::{Config, DeviceConfig, DeviceKind, class, slo};
+use super::{DeviceConfig, DeviceKind, Sections, WorkersConfig, class, slo};
 use rheostat_settings::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
@@ -21,21 +21,36 @@ fn bytes_per_flow(chain: &[ConfiguredFunction]) -> u64 {
     lines * 64 + keys * 16
 }
 
-impl fmt::Display for Config {
+/// A configuration in words.
+#[derive(Clone, Copy, Debug)]
+pub struct Description<'c> {
+    sections: &'c Sections,
+    workers: &'c WorkersConfig,
+}
+
+impl Sections {
+    /// The configuration in words, with `workers` in place of its own: those that a placement picks.
+    pub fn described_with<'c>(&'c self, workers: &'c WorkersConfig) -> Description<'c> {
+        Description { sections: self, workers }
+    }
+}
+
+impl fmt::Display for Description<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for device in &self.devices {
+        let Sections { devices, network, serve, chain, .. } = self.sections;
+        for device in devices {
             writeln!(f, "device    {device}")?;
             writeln!(f, "          {}", device.kind)?;
         }
-        for route in &self.network.routes {
-            writeln!(f, "route     {}", route.describe(&self.devices))?;
+        for route in &network.routes {
+            writeln!(f, "route     {}", route.describe(devices))?;
         }
-        if let Some(serve) = &self.serve {
+        if let Some(serve) = serve {
             writeln!(f, "service   {serve}")?;
-        } else if self.chain.is_empty() {
+        } else if chain.is_empty() {
             writeln!(f, "chain     no function: everything is forwarded")?;
         }
-        for function in &self.chain {
+        for function in chain {
             write!(f, "chain     {}: ", function.name())?;
             function.settings().describe(f)?;
         }
@@ -45,52 +60,55 @@ impl fmt::Display for Config {
     }
 }
 
-impl Config {
+impl Description<'_> {
     fn describe_workers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.workers.cores {
+        let Description { sections, workers } = self;
+        match &workers.cores {
             Some(cores) => write!(f, "workers   cores {cores}")?,
             None => write!(f, "workers   every core the process may use")?,
         }
-        if let Some(count) = self.workers.count {
+        if let Some(count) = workers.count {
             write!(f, ", {count} workers")?;
         }
-        write!(f, ", polling {}", self.polling)?;
-        if let Some(priority) = self.workers.priority {
+        write!(f, ", polling {}", sections.polling)?;
+        if let Some(priority) = workers.priority {
             write!(f, ", priority {priority}")?;
         }
         writeln!(f)?;
-        match self.workers.lanes {
+        match workers.lanes {
             Some(lanes) => write!(f, "lanes     {lanes}")?,
             None => write!(f, "lanes     one per worker")?,
         }
-        if self.workers.queue_sharing > 1 {
-            write!(f, ", {} to a queue", self.workers.queue_sharing)?;
-            if self.chain.iter().any(|function| function.facts().owns_flows()) {
+        if workers.queue_sharing > 1 {
+            write!(f, ", {} to a queue", workers.queue_sharing)?;
+            if sections.chain.iter().any(|function| function.facts().owns_flows()) {
                 write!(f, ", which own its shards together")?;
             }
         }
-        if self.workers.offloading.most > 0 {
-            let lanes = self.workers.offloading;
+        if workers.offloading.most > 0 {
+            let lanes = workers.offloading;
             write!(f, ", of them {lanes} for single flows that others offload")?;
         }
-        if self.workers.ordered {
+        if workers.ordered {
             write!(f, ", packets leaving in the order of claims")?;
         }
-        let handoff = Count(self.workers.handoff as u64);
+        let handoff = Count(workers.handoff as u64);
         writeln!(f, ", handing off through rings of {handoff} packets")
     }
 
     fn describe_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shards, buckets) = (self.state.shards, self.steering.buckets);
-        writeln!(f, "steering  {buckets} buckets, {} key", self.steering.key)?;
-        writeln!(f, "balance   {}", self.balance)?;
-        class::describe(&self.classes, &self.devices, f)?;
-        slo::describe(&self.slo, f)?;
-        if self.serve.is_some() {
+        let sections = self.sections;
+        let (shards, buckets) = (sections.state.shards, sections.steering.buckets);
+        writeln!(f, "steering  {buckets} buckets, {} key", sections.steering.key)?;
+        writeln!(f, "balance   {}", sections.balance)?;
+        class::describe(&sections.classes, &sections.devices, f)?;
+        slo::describe(&sections.slo, f)?;
+        if sections.serve.is_some() {
             writeln!(f, "state     connections in {shards} shards")?;
         } else {
-            let (flows, each) = (self.state.flows, self.state.flows_per_shard());
-            let bytes = Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&self.chain)));
+            let (flows, each) = (sections.state.flows, sections.state.flows_per_shard());
+            let bytes =
+                Bytes((each * shards as u64).saturating_mul(bytes_per_flow(&sections.chain)));
             writeln!(
                 f,
                 "state     {} flows in {shards} shards of {}, up to {bytes}",
@@ -100,24 +118,25 @@ impl Config {
         }
         let room = MempoolConfig::default();
         let buffer = u64::from(room.data_room) + u64::from(room.headroom);
-        let buffers = u64::from(self.pool.buffers);
+        let buffers = u64::from(sections.pool.buffers);
         writeln!(f, "pool      {} buffers, {}", Count(buffers), Bytes(buffers * buffer))
     }
 
     fn describe_run(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.run.duration {
+        let sections = self.sections;
+        match sections.run.duration {
             Some(duration) => write!(f, "run       for {}", Span(duration))?,
-            None if self.serve.is_some() => write!(f, "run       until interrupted")?,
+            None if sections.serve.is_some() => write!(f, "run       until interrupted")?,
             None => write!(f, "run       to the end of the input, or until interrupted")?,
         }
-        match self.run.seed {
+        match sections.run.seed {
             Some(seed) => write!(f, ", seed {seed}")?,
             None => write!(f, ", random seed")?,
         }
-        if let Some(user) = &self.run.user {
+        if let Some(user) = &sections.run.user {
             write!(f, ", as {user} once devices are open")?;
         }
-        write!(f, ", metrics every {}", Span(self.observe.interval))
+        write!(f, ", metrics every {}", Span(sections.observe.interval))
     }
 }
 
