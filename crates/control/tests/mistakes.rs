@@ -37,6 +37,19 @@ fn every_mistake_is_told_with_its_place_and_fix() {
 }
 
 #[test]
+fn a_wrong_user_is_no_mistake_of_the_group_beside_it() {
+    let messages = |text: &str| {
+        let report = Config::parse(text, "run.toml", &registry::all()).unwrap_err();
+        let about = report.findings().iter().filter(|finding| finding.key().starts_with("run"));
+        about.map(|finding| finding.message().to_owned()).collect::<Vec<_>>()
+    };
+    let wrong = messages("[run]\nuser = \"a user\"\ngroup = \"rheo\"\n");
+    assert!(wrong.len() == 1 && wrong[0].contains("`user`"), "{wrong:?}");
+    let alone = messages("[run]\ngroup = \"rheo\"\n");
+    assert_eq!(alone, ["`group` has a meaning with `user = \"rheo\"` only"]);
+}
+
+#[test]
 fn a_report_in_colours_has_no_control_character_of_the_file() {
     let hostile = "a\u{1b}]0;owned\u{7}\u{9b}2Jb";
     let escaped = r"a\u001b]0;owned\u0007b";

@@ -150,7 +150,8 @@ impl<T: Clone + PartialEq> Declaration<T> {
         self.read(table, findings).unwrap_or_else(|| panic!("`{}` has a default", self.key))
     }
 
-    /// As [`Declaration::read`], unless a condition is unmet: then it refuses a value and has its default.
+    /// As [`Declaration::read`], unless a condition is unmet: then it refuses a value and has its default. Where the setting of the
+    /// condition has a mistake, whether it is met is not known, and the value is left unread.
     pub fn read_if(
         &self,
         unmet: Option<&str>,
@@ -159,7 +160,11 @@ impl<T: Clone + PartialEq> Declaration<T> {
     ) -> Option<T> {
         match unmet {
             Some(condition) => {
-                table.refuse(&[self.key], condition, findings);
+                let other = condition.split(' ').next().unwrap_or_default();
+                match findings.clean(&table.key_of(other)) {
+                    true => table.refuse(&[self.key], condition, findings),
+                    false => table.ignore(&[self.key]),
+                }
                 self.default.clone()
             }
             None => self.read(table, findings),

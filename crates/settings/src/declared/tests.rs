@@ -82,6 +82,13 @@ fn all_mistakes_are_reported_at_once() {
 }
 
 #[test]
+fn a_setting_is_not_refused_where_the_one_that_its_condition_names_is_wrong() {
+    let mistakes = read("root = \"/srv\"\nwritable = 1\nlongest = \"1KiB\"\n").unwrap_err();
+    assert!(mistakes.contains("`writable` must be"), "{mistakes}");
+    assert!(!mistakes.contains("`longest`"), "{mistakes}");
+}
+
+#[test]
 fn a_declaration_has_what_a_flag_and_its_help_need() {
     let settings = Sample::declarations();
     let find = |key| settings.iter().find(|setting| setting.key == key).unwrap();
