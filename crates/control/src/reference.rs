@@ -12,6 +12,8 @@ use crate::registry::Registry;
 #[derive(Clone, Debug)]
 pub struct Reference {
     sections: Vec<Setting>,
+    /// The functions that have no settings, and no table.
+    bare: Vec<Setting>,
 }
 
 /// A setting or a section, with its full name.
@@ -44,6 +46,12 @@ impl Reference {
             .iter()
             .filter(|function| function.read.is_some())
             .map(|function| Setting::table(function.name, function.summary, (function.keys)()));
+        let bare = registry.functions.iter().filter(|function| function.read.is_none());
+        let bare = bare.map(|function| Setting {
+            form: Form::Name,
+            kind: "function without settings".to_owned(),
+            ..Setting::table(function.name, function.summary, Vec::new())
+        });
         let [route, neighbour, network] = config::network::sections();
         let table = Setting::table;
         let sections = vec![
@@ -102,7 +110,7 @@ impl Reference {
                 ObserveConfig::declarations(),
             ),
         ];
-        Reference { sections }
+        Reference { sections, bare: bare.collect() }
     }
 
     /// The sections, in the order in which they are read.
@@ -124,13 +132,18 @@ impl Reference {
         entries
     }
 
-    /// The entries that `key` names: by its full name, or by the end of it, such as `lanes` for `workers.lanes`.
+    /// The entries that `key` names: by its full name, or by the end of it, such as `lanes` for `workers.lanes`. Functions without
+    /// settings are among them.
     ///
     /// # Errors
     /// The names nearest to `key`, if it names none.
     pub fn find(&self, key: &str) -> Result<Vec<Entry<'_>>, Vec<String>> {
         let wanted = plain(key);
-        let entries = self.entries();
+        let mut entries = self.entries();
+        entries.extend(self.bare.iter().map(|function| Entry {
+            name: format!("function.{}", function.key),
+            setting: function,
+        }));
         let is_named = |entry: &&Entry<'_>| entry.name == wanted;
         let ends_so = |entry: &&Entry<'_>| {
             entry.name.strip_suffix(&wanted).is_some_and(|rest| rest.ends_with('.'))

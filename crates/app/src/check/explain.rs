@@ -83,6 +83,9 @@ impl fmt::Display for Explanation<'_> {
         match setting.form {
             Form::Table => write!(f, "[{name}]: {}", setting.help)?,
             Form::Tables => write!(f, "[[{name}]]: {}", setting.help)?,
+            Form::Name => {
+                return write!(f, "{name}: {}\n  settings   none, and no table", setting.help);
+            }
             _ => write!(f, "{name}: {}", setting.help)?,
         }
         if let Some(conditions) = setting.conditions() {

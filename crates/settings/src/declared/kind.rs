@@ -52,6 +52,7 @@ impl<T: 'static> Kind<T> {
             Form::Numbers | Form::List => "value or list",
             Form::Table => "table",
             Form::Tables => "list of tables",
+            Form::Name => "name",
         };
         let (read, write) = (Box::new(read), Box::new(write));
         Kind { form, noun, units: "", bounds: None, example: None, absent: None, read, write }

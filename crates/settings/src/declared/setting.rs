@@ -19,6 +19,8 @@ pub enum Form {
     Table,
     /// A list of tables with keys of their own.
     Tables,
+    /// No key: the name of something that has no settings.
+    Name,
 }
 
 /// A setting as help and command lines show it.

@@ -42,6 +42,16 @@ fn a_section_lists_its_keys() {
 }
 
 #[test]
+fn a_function_without_settings_says_so() {
+    let expected =
+        "function.router: routes between devices with addresses\n  settings   none, and no table";
+    assert_eq!(explained("function.router").as_deref(), Ok(expected));
+    assert_eq!(explained("router").as_deref(), Ok(expected));
+    let unknown = explained("function.roter").unwrap_err();
+    assert_eq!(unknown.nearest.first().map(String::as_str), Some("function.router"));
+}
+
+#[test]
 fn an_unknown_key_has_the_nearest_names() {
     let unknown = explained("functoin.nat.qouta").unwrap_err();
     assert_eq!(unknown.nearest.first().map(String::as_str), Some("function.nat.quota"));
