@@ -36,7 +36,7 @@ use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::preflight::{PreflightError, preflight};
-use crate::registered_help::help_of;
+use crate::registered_help::{bounds_of, help_of, numbers_of};
 use crate::workers::{Workers, WorkersError};
 use crate::{interrupt, out, serve};
 
@@ -114,9 +114,7 @@ pub(crate) struct Args {
 /// Flags that override the configuration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OverrideArgs {
-    /// Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap, wan=sim:2Mpps or
-    /// lan=af_packet:eth1,ring=8192 (rings of 64 to 32768 packets).
-    #[arg(long = "device", value_name = "NAME=KIND:ARG")]
+    #[arg(long = "device", help = device_help(), value_name = "NAME=KIND:ARG")]
     pub(crate) devices: Vec<DeviceOverride>,
     /// Read this capture (pcap or pcapng), `-` for standard input; the configuration's one device becomes a capture device.
     #[arg(long, value_name = "FILE")]
@@ -124,20 +122,27 @@ pub(crate) struct OverrideArgs {
     /// Write what is sent to this capture; `-` writes pcapng to standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Move shards between lanes by this policy:
+    // Their help lists the names that are registered.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// What workers without packets do:
     #[arg(long, value_name = "NAME")]
     pub(crate) polling: Option<String>,
-    #[arg(long, help = help_of("workers.count"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(long, help = help_of("workers.count"), value_name = "N", value_parser = numbers_of("workers.count"))]
     pub(crate) workers: Option<u16>,
-    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = numbers_of("workers.lanes"))]
     pub(crate) lanes: Option<u16>,
     #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     pub(crate) duration: Option<Duration>,
     #[arg(long, help = help_of("run.seed"), value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+fn device_help() -> String {
+    format!(
+        "Give a device another kind: NAME=KIND:ARG, such as lan=pcap:in.pcap, wan=sim:2Mpps or \
+         lan=af_packet:eth1,ring=8192 (rings of {} packets).",
+        bounds_of("device.ring")
+    )
 }
 
 impl OverrideArgs {

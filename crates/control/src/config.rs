@@ -82,7 +82,7 @@ pub(crate) fn polling_keys(policies: &[PollingRegistration]) -> Vec<Setting> {
         bounds: Some(names.join(", ")),
         default: names.first().map(|name| (*name).to_owned()),
         example: "\"metronome\"".to_owned(),
-        ..Setting::table("policy", "What a worker does when it has no packets.", Vec::new())
+        ..Setting::table("policy", "What workers without packets do.", Vec::new())
     };
     let own = policies.iter().flat_map(|policy| {
         let scope = format!("policy = \"{}\"", policy.name);

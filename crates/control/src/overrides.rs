@@ -16,9 +16,9 @@ use crate::config::device::{
     DeviceKind, KindName, LinkAddress, LiveConfig, PcapConfig, RegisteredDevice, SimConfig, kinds,
     planned_kinds,
 };
-use crate::config::workers::{MAX_LANES, MAX_WORKERS};
-use crate::config::{DeviceConfig, NetworkConfig, Sections};
+use crate::config::{DeviceConfig, NetworkConfig, Sections, WorkersConfig};
 use crate::registry::Registry;
+use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::suggestion::{enumerate, nearest, one_of};
@@ -282,11 +282,7 @@ impl Overrides {
             match PolicyRegistration::named(&registry.policies, name) {
                 Ok(policy) => config.balance.policy = policy,
                 Err(UnknownPolicy { known, .. }) => {
-                    let message = format!("--policy `{name}` is no policy");
-                    let meant = nearest(name, known.iter().copied())
-                        .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-                    let help = format!("{meant}write {}", one_of(known.iter().copied()));
-                    findings.push(Finding::mistake("--policy", message).help(help));
+                    findings.push(unknown_name("--policy", name, "policy", &known));
                 }
             }
         }
@@ -297,32 +293,17 @@ impl Overrides {
                 Some(policy) if policy.name == config.polling.name() => {}
                 Some(policy) => config.polling = policy.with_defaults(),
                 None => {
-                    let known = registry.polling.iter().map(|policy| policy.name);
-                    let message = format!("--polling `{name}` is no polling policy");
-                    let meant = nearest(name, known.clone())
-                        .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-                    let help = format!("{meant}write {}", one_of(known));
-                    findings.push(Finding::mistake("--polling", message).help(help));
+                    let known: Vec<_> = registry.polling.iter().map(|policy| policy.name).collect();
+                    findings.push(unknown_name("--polling", name, "polling policy", &known));
                 }
             }
         }
-        if let Some(workers) = self.workers {
-            findings.forget_place("workers.count");
-            config.workers.count = Some(workers);
-            if !(1..=MAX_WORKERS).contains(&workers) {
-                let message = format!("--workers {workers} is out of range");
-                let help = format!("write a number between 1 and {MAX_WORKERS}");
-                findings.push(Finding::mistake("--workers", message).help(help));
-            }
-        }
-        if let Some(lanes) = self.lanes {
-            findings.forget_place("workers.lanes");
-            config.workers.lanes = Some(lanes);
-            if !(1..=MAX_LANES).contains(&lanes) {
-                let message = format!("--lanes {lanes} is out of range");
-                let help = format!("write a number between 1 and {MAX_LANES}");
-                findings.push(Finding::mistake("--lanes", message).help(help));
-            }
+        let WorkersConfig { count, lanes, .. } = &mut config.workers;
+        for (key, given, number) in [("count", self.workers, count), ("lanes", self.lanes, lanes)] {
+            let Some(given) = given else { continue };
+            *number = Some(given);
+            findings.forget_place(&format!("workers.{key}"));
+            check_bounds(&WorkersConfig::declarations(), key, given, findings);
         }
         config.run.seed = self.seed.or(config.run.seed);
         if let Some(path) = &self.control {
@@ -372,6 +353,27 @@ impl Overrides {
             }
         }
     }
+}
+
+/// Refuses the number of a flag that is out of the bounds of its setting.
+fn check_bounds(settings: &[Setting], key: &str, number: u16, findings: &mut Findings) {
+    let Some(setting) = settings.iter().find(|setting| setting.key == key) else { return };
+    let Some(range) = setting.range.clone() else { return };
+    if !range.contains(&number.into()) {
+        let flag = format!("--{}", setting.flag());
+        let message = format!("{flag} {number} is out of range");
+        let help = format!("write a number between {} and {}", range.start(), range.end());
+        findings.push(Finding::mistake(flag, message).help(help));
+    }
+}
+
+/// The mistake of a flag that names none of the `known` ones.
+fn unknown_name(flag: &str, name: &str, noun: &str, known: &[&str]) -> Finding {
+    let names = || known.iter().copied();
+    let meant = nearest(name, names())
+        .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+    let message = format!("{flag} `{name}` is no {noun}");
+    Finding::mistake(flag, message).help(format!("{meant}write {}", one_of(names())))
 }
 
 impl DeviceOverride {

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::registered_help::help_of;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use rheostat_control::config::ServeConfig;
 use rheostat_control::overrides::KindOverride;
@@ -19,6 +18,7 @@ use rheostat_settings::{Findings, Report as Mistakes, Table, document};
 use super::{Error, NotLive, Report};
 use crate::app::App;
 use crate::network::NoAddress;
+use crate::registered_help::{bounds_of, default_of, help_of, numbers_of};
 
 const EXAMPLES: &str = "Examples:
   rheo serve http --root . --device lan=host:127.0.0.1 --port 8080
@@ -85,10 +85,7 @@ impl FromArgMatches for Args {
 /// Flags of other sections than `[serve]`.
 #[derive(Debug, clap::Args)]
 struct CommonArgs {
-    /// A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1. With ,ring=N behind it,
-    /// rings between the kernel and a lane hold N packets, 64 to 32768; 2048 otherwise. lan=host:127.0.0.1 or lan=host:[::1] serves
-    /// at an address of this machine over the kernel's sockets, without privileges: for development.
-    #[arg(long, value_name = "NAME=KIND:ARG")]
+    #[arg(long, help = device_help(), value_name = "NAME=KIND:ARG")]
     device: DeviceOverride,
     /// An address of the device with its length, such as 10.0.0.1/24 or fd00::1/64; may be given several times.
     #[arg(long, value_name = "ADDRESS/LENGTH")]
@@ -96,16 +93,13 @@ struct CommonArgs {
     /// Where peers beyond the link are reached: the router's address.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "beside_kernel")]
     gateway: Vec<IpAddr>,
-    /// The key by which connections are placed on lanes: random, symmetric or microsoft; random otherwise. With one that is known, clients can
-    /// choose the lanes of their connections.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help = help_of("steering.key"), value_name = "NAME")]
     hash_key: Option<String>,
-    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, help = help_of("workers.lanes"), value_name = "N", value_parser = numbers_of("workers.lanes"))]
     lanes: Option<u16>,
-    /// Move shards, with their connections, between lanes by this policy:
+    // Their help lists the names that are registered.
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// What workers without packets do; `interrupt` unless given:
     #[arg(long, value_name = "NAME")]
     polling: Option<String>,
     /// Put a bad network before the device: packets of both directions are lost, change places with the next, and take
@@ -124,6 +118,16 @@ struct CommonArgs {
     /// Print the summary as one line of JSON, the last of standard output.
     #[arg(long)]
     json: bool,
+}
+
+fn device_help() -> String {
+    format!(
+        "A device, as NAME=KIND:INTERFACE, such as lan=tap:rheo0, lan=af_xdp:eth1 or lan=af_packet:eth1. With ,ring=N behind it, \
+         rings between the kernel and a lane hold N packets, {}; {} otherwise. lan=host:127.0.0.1 or lan=host:[::1] serves at an \
+         address of this machine over the kernel's sockets, without privileges: for development.",
+        bounds_of("device.ring"),
+        default_of("device.ring")
+    )
 }
 
 /// `command`, which has a subcommand `serve`, with a subcommand of that for each application that is registered.

@@ -140,7 +140,7 @@ const LANES: RangeInclusive<u64> = 1..=MAX_LANES as u64;
 
 rheostat_settings::keys! {
     struct Keys(policies: &[PolicyRegistration]) {
-        /// The policy that decides which lane owns which shard.
+        /// Move shards between lanes by this policy.
         policy: PolicyRegistration = choice(names(policies)), default(policy::ALL[0]);
         /// The time between two plans; the policy's own pace without it.
         interval: Duration = duration(INTERVALS), example("\"100ms\"");

@@ -102,6 +102,7 @@ impl<T: Clone + PartialEq> Declaration<T> {
             units: self.kind.units,
             value: self.value,
             bounds: self.kind.bounds.clone(),
+            range: self.kind.range.clone(),
             example: self.shown_example(default.as_deref()),
             is_on: is_switch && default.as_deref() == Some("true"),
             default: default.filter(|_| !is_switch),

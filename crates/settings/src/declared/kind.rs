@@ -30,6 +30,8 @@ pub struct Kind<T> {
     pub(super) noun: &'static str,
     pub(super) units: &'static str,
     pub(super) bounds: Option<String>,
+    /// The whole numbers it takes, where it is one.
+    pub(super) range: Option<RangeInclusive<u64>>,
     /// A value as a file has it.
     pub(super) example: Option<String>,
     /// The value of a setting that is left out, where its type has one.
@@ -55,7 +57,17 @@ impl<T: 'static> Kind<T> {
             Form::Name => "name",
         };
         let (read, write) = (Box::new(read), Box::new(write));
-        Kind { form, noun, units: "", bounds: None, example: None, absent: None, read, write }
+        Kind {
+            form,
+            noun,
+            units: "",
+            bounds: None,
+            range: None,
+            example: None,
+            absent: None,
+            read,
+            write,
+        }
     }
 
     /// A kind of which `read` converts from a value, and whose values are not shown.
@@ -100,12 +112,13 @@ impl<T: 'static> Kind<T> {
         to: impl Fn(T) -> Option<U> + 'static,
         from: impl Fn(&U) -> T + 'static,
     ) -> Kind<U> {
-        let Kind { form, noun, units, bounds, example, read, write, .. } = self;
+        let Kind { form, noun, units, bounds, range, example, read, write, .. } = self;
         Kind {
             form,
             noun,
             units,
             bounds,
+            range,
             example,
             absent: None,
             read: Box::new(move |value, findings| to(read(value, findings)?)),
@@ -116,12 +129,13 @@ impl<T: 'static> Kind<T> {
 
 /// A setting that may be left out.
 pub fn optional<T: 'static>(kind: Kind<T>) -> Kind<Option<T>> {
-    let Kind { form, noun, units, bounds, example, read, write, .. } = kind;
+    let Kind { form, noun, units, bounds, range, example, read, write, .. } = kind;
     Kind {
         form,
         noun,
         units,
         bounds,
+        range,
         example,
         absent: Some(None),
         read: Box::new(move |value, findings| read(value, findings).map(Some)),
@@ -149,6 +163,7 @@ fn listed<T: 'static>(kind: Kind<T>, items: ReadItems<T>) -> Kind<Vec<T>> {
         noun,
         units,
         bounds,
+        range: None,
         example: example.map(|one| format!("[{one}]")),
         absent: None,
         read: Box::new(move |value, findings| items(&read, value, findings)),
@@ -164,10 +179,8 @@ pub fn boolean() -> Kind<bool> {
 /// A whole number within `range`. `T` must hold all of it.
 pub fn integer<T: TryFrom<u64> + Display + 'static>(range: RangeInclusive<u64>) -> Kind<T> {
     let (bounds, example) = (words(&range), range.start().to_string());
-    Kind::new(Form::Number, fitting(number::integer(range)), T::to_string)
-        .within(bounds)
-        .noun("whole number")
-        .such_as(example)
+    let kind = Kind::new(Form::Number, fitting(number::integer(range.clone())), T::to_string);
+    Kind { range: Some(range), ..kind }.within(bounds).noun("whole number").such_as(example)
 }
 
 /// A power of two within `range`. `T` must hold all of it.

@@ -1,6 +1,7 @@
 //! A setting as help, command lines and references show it.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// How a setting is written on a command line and in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Setting {
     pub value: &'static str,
     /// The values it takes, where these are not all of its form.
     pub bounds: Option<String>,
+    /// The whole numbers it takes, where it is one.
+    pub range: Option<RangeInclusive<u64>>,
     /// Its value where it is left out, if it has one.
     pub default: Option<String>,
     /// Whether a switch is on where it is left out.
@@ -71,6 +74,7 @@ impl Setting {
             units: "",
             value: "",
             bounds: None,
+            range: None,
             default: None,
             is_on: false,
             example: String::new(),

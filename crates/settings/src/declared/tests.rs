@@ -101,6 +101,7 @@ fn a_declaration_has_what_a_flag_and_its_help_need() {
     let help = "Bytes of an upload at most. [1B to 1MiB] [default: 1KiB]";
     assert_eq!((longest.to_string(), longest.value), (help.to_owned(), "SIZE"));
     assert_eq!((find("burst").flag(), &find("burst").default), ("pieces".to_owned(), &None));
+    assert_eq!((&find("burst").range, &longest.range), (&Some(1..=32), &None));
     assert_eq!((find("time").flag(), find("time").excludes), ("time".to_owned(), Some("burst")));
     assert_eq!(find("mode").bounds.as_deref(), Some("slow, fast"));
 }
