@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU32;
 
 use rheostat_base::{Clock, DeviceId, QueueId};
 use rheostat_packet::Mempool;
+use rheostat_settings::declared::{Setting, kind};
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
-use rheostat_settings::reader::convert::{choice, text};
 use rheostat_steer::{HashOptions, Orientation, Steering};
 
 use crate::{Device, OpenError, PacketConfig, SimConfig};
@@ -21,8 +21,8 @@ pub struct DeviceRegistration {
     pub name: &'static str,
     /// What stands behind such a device, in a few words for `--help`; empty if its author gives none.
     pub summary: &'static str,
-    /// The keys that devices of this kind alone have.
-    pub keys: &'static [&'static str],
+    /// The keys that devices of this kind have beside those that all have; they are refused with other kinds.
+    pub keys: fn() -> Vec<Setting>,
     /// Reads them; `None` if nothing can be made of them, which is noted.
     pub read: ReadDevice,
     /// Reads the argument of `--device`.
@@ -191,12 +191,12 @@ impl DeviceRegistration {
             Arc::new(Own { kind: name, argument: argument.to_owned(), open })
         };
         let read = move |table: &mut Table<'_>, findings: &mut Findings| {
-            Some(setup(table.read("argument", findings, text).unwrap_or_default()))
+            Some(setup(&OwnKeys::new().argument.read_or_default(table, findings)))
         };
         DeviceRegistration {
             name,
             summary: "",
-            keys: &["argument"],
+            keys: || OwnKeys::new().settings(),
             read: Box::leak(Box::new(read)),
             from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument)))),
         }
@@ -219,19 +219,35 @@ impl DeviceRegistration {
             Arc::new(OwnInterface { kind: name, interface: interface.to_owned(), waits, open })
         };
         let read = move |table: &mut Table<'_>, findings: &mut Findings| {
-            let example = "interface = \"eth1\"";
-            let interface = table.require("interface", example, findings, text);
-            let losses = [("exit", false), ("wait", true)];
-            let waits = table.read("on_loss", findings, choice(&losses)).unwrap_or_default();
-            Some(setup(interface?, waits))
+            let keys = OwnInterfaceKeys::new();
+            let interface = keys.interface.read(table, findings);
+            let waits = keys.on_loss.read_or_default(table, findings);
+            Some(setup(&interface?, waits))
         };
         DeviceRegistration {
             name,
             summary: "",
-            keys: &["interface", "on_loss"],
+            keys: || OwnInterfaceKeys::new().settings(),
             read: Box::leak(Box::new(read)),
             from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument, false)))),
         }
+    }
+}
+
+rheostat_settings::keys! {
+    struct OwnKeys {
+        /// The text that the device is opened with.
+        argument: String = kind::text(), default(String::new());
+    }
+}
+
+rheostat_settings::keys! {
+    struct OwnInterfaceKeys {
+        /// The interface, as the kernel names it.
+        interface: String = kind::text().noun("interface"), required("interface = \"eth1\"");
+        /// What follows when the interface is gone: exit (the run ends), or wait (the device is opened anew when the interface is there
+        /// again).
+        on_loss: bool = kind::choice([("exit", false), ("wait", true)]), default(false);
     }
 }
 

@@ -219,7 +219,7 @@ fn refuse_keys_of_others(
     ];
     let own = registered
         .iter()
-        .map(|kind| (kind.keys.to_vec(), kind.name, word == Some(KindName::Registered(*kind))));
+        .map(|kind| (names(&(kind.keys)()), kind.name, word == Some(KindName::Registered(*kind))));
     let all: Vec<_> = groups.into_iter().chain(own).collect();
     let is_own =
         |key: &&'static str| all.iter().any(|(keys, _, is_own)| *is_own && keys.contains(key));
@@ -303,15 +303,7 @@ pub(crate) fn settings(registered: &[DeviceRegistration]) -> Vec<Setting> {
     });
     keys.extend(live);
     for kind in registered {
-        let own = kind.keys.iter().map(|key| {
-            let own = Setting::table(
-                key,
-                "A key of a kind of devices that this program adds.",
-                Vec::new(),
-            );
-            Setting { form: Form::Text, kind: "value".to_owned(), ..own }
-        });
-        keys.extend(of(own.collect(), kind.name));
+        keys.extend(of((kind.keys)(), kind.name));
     }
     keys
 }

@@ -1,4 +1,5 @@
 use rheostat_control::Registry;
+use rheostat_io::{DeviceRegistration, OpenError, Opening, SimNic};
 use rheostat_nf::registry::Registration;
 use serde_json::Value;
 
@@ -76,6 +77,24 @@ struct Quota {
     ports: u16,
     #[allow(dead_code)]
     strict: Option<bool>,
+}
+
+#[test]
+fn an_own_kind_of_device_shows_its_keys() {
+    let open =
+        |_: &str, _: &Opening<'_>| -> Result<SimNic, OpenError> { unreachable!("not opened") };
+    let registry = Registry::new()
+        .with_device(DeviceRegistration::new("card", open))
+        .with_device(DeviceRegistration::interface("wire", open));
+    let reference = Reference::of(&registry);
+    let argument = explain(&reference, "device.argument", false).unwrap();
+    let expected = "device.argument: The text that the device is opened with.\n  \
+                    only with  `kind = \"card\"`\n  type       text\n  default    none\n  \
+                    example    argument = \"text\"";
+    assert_eq!(argument, expected);
+    let losses = explain(&reference, "device.on_loss", false).unwrap();
+    let own = losses.split("\n\n").find(|part| part.contains("`kind = \"wire\"`")).unwrap();
+    assert!(own.contains("bounds     exit, wait") && own.contains("default    exit"), "{own}");
 }
 
 #[test]
