@@ -204,6 +204,24 @@ run       for 10s, random seed, metrics every 1s"
 }
 
 #[test]
+fn settings_that_the_words_leave_out_stand_behind_them() {
+    let text = "[run]\nuser = \"rheo\"\ngroup = \"net\"\n\
+                [[device]]\nname = \"wire\"\nkind = \"sim\"\nrate = \"1Mpps\"\ninside = \"10.0.0.0/8\"\n\
+                [device.traffic]\nstations = 4\nflows = 100\n\
+                [network]\nerrors_per_second = 5\nannounce = false\n\
+                [chain]\nfunctions = []\n[observe]\ncontrol = \"/run/rheo.sock\"\n";
+    let (config, _) = Config::parse(text, "words", &registry::all()).unwrap();
+    let words = config.to_string();
+    for line in [
+        "1Mpps over 10Gbps, pumped, 1024 descriptors per queue, 100 flows, 10 % IPv6, Zipf 1.1, stations 4",
+        "network   errors_per_second 5, announce false",
+        "random seed, as rheo once devices are open, metrics every 1s, group net, control /run/rheo.sock",
+    ] {
+        assert!(words.lines().any(|written| written.ends_with(line)), "{line} in\n{words}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_there_is_named() {
     let error = Config::load(Path::new("no/such.toml"), &Overrides::default(), &registry::all())
         .unwrap_err();

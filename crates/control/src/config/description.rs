@@ -9,6 +9,7 @@ use rheostat_steer::Orientation;
 
 use super::device::{LinkAddress, PcapConfig, SimConfig};
 use super::{DeviceConfig, DeviceKind, Sections, WorkersConfig, class, slo};
+use rheostat_settings::declared::DeclaredSettings;
 use rheostat_settings::quantity::{Bytes, Count, Span};
 
 /// Memory of one flow at most: the lines of its entry, three of them where two functions keep state or one
@@ -19,6 +20,14 @@ fn bytes_per_flow(chain: &[ConfiguredFunction]) -> u64 {
     let lines: u64 = 1 + facts.iter().map(lines).sum::<u64>().max(1);
     let keys = if facts.iter().any(|facts| facts.second_key) { 2 } else { 1 };
     lines * 64 + keys * 16
+}
+
+/// The settings that differ from their defaults, each as `key value`, without those that are `described` in words of their own.
+fn others<S: DeclaredSettings>(settings: &S, described: &[&str]) -> Vec<String> {
+    let is_other = |difference: &String| {
+        difference.split(' ').next().is_some_and(|key| !described.contains(&key))
+    };
+    settings.differences().into_iter().filter(is_other).collect()
 }
 
 /// A configuration in words.
@@ -44,6 +53,10 @@ impl fmt::Display for Description<'_> {
         }
         for route in &network.routes {
             writeln!(f, "route     {}", route.describe(devices))?;
+        }
+        let limits = network.differences();
+        if !limits.is_empty() {
+            writeln!(f, "network   {}", limits.join(", "))?;
         }
         if let Some(serve) = serve {
             writeln!(f, "service   {serve}")?;
@@ -136,7 +149,10 @@ impl Description<'_> {
         if let Some(user) = &sections.run.user {
             write!(f, ", as {user} once devices are open")?;
         }
-        write!(f, ", metrics every {}", Span(sections.observe.interval))
+        write!(f, ", metrics every {}", Span(sections.observe.interval))?;
+        let run = others(&sections.run, &["duration", "seed", "user"]);
+        let others = run.into_iter().chain(others(&sections.observe, &["interval"]));
+        others.into_iter().try_for_each(|other| write!(f, ", {other}"))
     }
 }
 
@@ -202,9 +218,10 @@ impl fmt::Display for SimConfig {
         }
         let (flows, share) = (Count(u64::from(traffic.flows)), traffic.ipv6_share * 100.0);
         write!(f, ", {flows} flows, {share:.0} % IPv6, Zipf {}", traffic.zipf)?;
-        match traffic.packets {
-            Some(packets) => write!(f, ", {} packets", Count(packets)),
-            None => Ok(()),
+        if let Some(packets) = traffic.packets {
+            write!(f, ", {} packets", Count(packets))?;
         }
+        let others = others(traffic, &["clients_only", "flows", "ipv6_share", "zipf", "packets"]);
+        others.into_iter().try_for_each(|other| write!(f, ", {other}"))
     }
 }

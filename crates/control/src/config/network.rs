@@ -68,6 +68,11 @@ impl NetworkConfig {
         self.follow_kernel = false;
     }
 
+    /// The settings of `[network]` that differ from their defaults, each as `key value`.
+    pub(super) fn differences(&self) -> Vec<String> {
+        Network::of(self).differences()
+    }
+
     /// Reads both lists. Routes and neighbours without a device belong to the one on whose link their
     /// address is.
     pub(super) fn read(
@@ -153,6 +158,19 @@ rheostat_settings::settings! {
 }
 
 impl Network {
+    fn of(config: &NetworkConfig) -> Network {
+        let policy = &config.policy;
+        Network {
+            follow_kernel: config.follow_kernel,
+            errors_per_second: policy.errors_per_second,
+            errors_at_once: policy.errors_at_once,
+            waiting_per_neighbour: policy.waiting_per_neighbour,
+            waiting: policy.waiting,
+            neighbours: policy.neighbours.entries,
+            announce: policy.announce,
+        }
+    }
+
     fn policy(&self) -> Policy {
         let default = Policy::default();
         Policy {
