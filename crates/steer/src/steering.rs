@@ -198,9 +198,22 @@ impl Steering {
         matches!(protocol, 33 | 132) && self.translation.is_some()
     }
 
-    /// Which bits of the hash's input count in packets of this family that are hashed over `kind`. The
-    /// input is the key's first address, second address, first port and second port, in network order.
-    pub fn input_mask(&self, family: Family, kind: HashKind) -> [u8; INPUT_BYTES] {
+    /// Which bits of the hash's input count in packets of this family that arrive on `device` and are hashed over `kind`. The
+    /// input is the key's first address, second address, first port and second port, in network order. Packets from a device that
+    /// faces the outside count as packets to an external address, if addresses of their family are translated: the others of them are
+    /// hashed otherwise than [`Steering::hash`] states, and placed by their keys.
+    pub fn input_mask(
+        &self,
+        device: DeviceId,
+        family: Family,
+        kind: HashKind,
+    ) -> [u8; INPUT_BYTES] {
+        let is_outside = self.orientations.get(device.index()) == Some(&Orientation::Outside);
+        let is_v4 = family == Family::V4;
+        let is_translated =
+            is_outside && self.external.iter().any(|prefix| prefix.address().is_ipv4() == is_v4);
+        let external = self.place_external.as_ref().filter(|_| is_translated);
+        let place = external.unwrap_or(&self.place);
         let ones = match family {
             Family::V4 => {
                 let end = (Ipv4Addr::BROADCAST, u16::MAX);
@@ -212,7 +225,7 @@ impl Steering {
             }
         };
         let key = self.naming.of_either_side(ones);
-        let key = key.masked(&self.place[usize::from(kind == HashKind::Ports)]);
+        let key = key.masked(&place[usize::from(kind == HashKind::Ports)]);
         let mut mask = [0; INPUT_BYTES];
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
@@ -256,10 +269,10 @@ impl Steering {
     }
 
     /// The side that all packets of `device` come from, where that is all that has to be known besides: addresses and ports
-    /// name flows, as they are or reduced to some of them, and a hash over what names a flow places its packets.
+    /// name flows, as they are or reduced to some of them.
     #[inline]
     pub fn plain_side(&self, device: DeviceId) -> Option<Side> {
-        let is_plain = self.names_by_tuples && self.selection.is_none() && !self.recompute;
+        let is_plain = self.names_by_tuples && self.selection.is_none();
         match self.orientations.get(device.index())? {
             Orientation::Inside if is_plain => Some(Side::Inside),
             Orientation::Outside if is_plain => Some(Side::Outside),
@@ -281,6 +294,12 @@ impl Steering {
             return self.orient_reduced(device, key);
         }
         self.orient_whole(device, key)
+    }
+
+    /// Whether a device's hash over all fields that name a flow places its packets. If not, [`Steering::place`] computes the shard.
+    #[inline]
+    pub fn places_by_hashes(&self) -> bool {
+        !self.recompute
     }
 
     /// Whether a key has to be reduced to the fields that name flows.

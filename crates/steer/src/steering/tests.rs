@@ -33,6 +33,27 @@ fn any_key() -> impl Strategy<Value = FlowKey> {
     prop_oneof![v4, v6]
 }
 
+/// What is hashed of a key, and how much of it are addresses.
+fn input_of(key: &FlowKey) -> ([u8; 36], usize) {
+    let mut input = [0; 36];
+    let at = match (key.first(), key.second()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            input[..4].copy_from_slice(&a.octets());
+            input[4..8].copy_from_slice(&b.octets());
+            8
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            input[..16].copy_from_slice(&a.octets());
+            input[16..32].copy_from_slice(&b.octets());
+            32
+        }
+        _ => unreachable!("of one family"),
+    };
+    input[at..at + 2].copy_from_slice(&key.first_port().to_be_bytes());
+    input[at + 2..at + 4].copy_from_slice(&key.second_port().to_be_bytes());
+    (input, at)
+}
+
 proptest! {
     #[test]
     fn both_directions_meet(key in any_key()) {
@@ -68,28 +89,13 @@ proptest! {
 
     #[test]
     fn what_the_input_mask_leaves_out_does_not_count(key in any_key()) {
-        let mut input = [0; 36];
-        let at = match (key.first(), key.second()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                input[..4].copy_from_slice(&a.octets());
-                input[4..8].copy_from_slice(&b.octets());
-                8
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => {
-                input[..16].copy_from_slice(&a.octets());
-                input[16..32].copy_from_slice(&b.octets());
-                32
-            }
-            _ => unreachable!("of one family"),
-        };
-        input[at..at + 2].copy_from_slice(&key.first_port().to_be_bytes());
-        input[at + 2..at + 4].copy_from_slice(&key.second_port().to_be_bytes());
+        let (input, at) = input_of(&key);
         let inner = PacketSet::inner_endpoint();
         let by_endpoint = steering().with_sets(&PacketSet::five_tuple(), &inner).unwrap();
         for steering in [steering(), by_endpoint.clone(),
             by_endpoint.with_translation(Translation::default())] {
             for kind in [HashKind::Addresses, HashKind::Ports] {
-                let mask = steering.input_mask(key.family(), kind);
+                let mask = steering.input_mask(DeviceId(0), key.family(), kind);
                 let read = at + if kind == HashKind::Ports { 4 } else { 0 };
                 let seen: Vec<u8> = (0..read).map(|i| input[i] & mask[i]).collect();
                 let hash = steering.toeplitz().hash_bytes(&seen);
@@ -178,7 +184,8 @@ proptest! {
         translation.place = Some(PacketSet::inner_endpoint());
         let by_address = PacketSet::address(Whose::Inner, 32, 64);
         let place = PacketSet::five_tuple().common(&PacketSet::inner_endpoint()).common(&by_address);
-        let steering = Steering::new(&HashKey::new(hash), 512, 16, vec![]).unwrap();
+        let sides = vec![Orientation::Inside, Orientation::Outside];
+        let steering = Steering::new(&HashKey::new(hash), 512, 16, sides).unwrap();
         let steering = steering.with_sets(&PacketSet::five_tuple(), &place).unwrap();
         let steering = steering.with_translation(translation);
         let outer = (Ipv4Addr::from_bits(peer), peer_port);
@@ -188,7 +195,16 @@ proptest! {
         let outside = |port| FlowKey::v4((external, port), outer, protocol, 0);
         let classes = crate::port_class::PortClasses::new(&steering, protocol);
         for &port in classes.leading_to(shard, &outside(0), &steering).iter().take(64) {
-            prop_assert_eq!(steering.shard_of_key(&outside(port)), shard);
+            let key = outside(port);
+            prop_assert_eq!(steering.shard_of_key(&key), shard);
+            // So a device brings packets there that knows by its side alone which addresses are external.
+            let (input, _) = input_of(&key);
+            let mask = steering.input_mask(DeviceId(1), Family::V4, HashKind::Ports);
+            let seen: Vec<u8> = (0..12).map(|i| input[i] & mask[i]).collect();
+            prop_assert_eq!(steering.shard_of_hash(steering.toeplitz().hash_bytes(&seen)), shard);
         }
+        let mask = |device, family| steering.input_mask(DeviceId(device), family, HashKind::Ports);
+        prop_assert_ne!(mask(0, Family::V4), mask(1, Family::V4));
+        prop_assert_eq!(mask(0, Family::V6), mask(1, Family::V6), "IPv6 is not translated");
     }
 }

@@ -45,7 +45,7 @@ impl Settings {
     pub(super) fn new(config: &ProgramConfig) -> Result<Settings, FilterError> {
         config.filter.check()?;
         let steering = &config.steering;
-        let mask = |family, kind| words(steering.input_mask(family, kind));
+        let mask = |family, kind| words(steering.input_mask(config.device, family, kind));
         let masks = [Family::V4, Family::V6]
             .map(|family| [HashKind::Addresses, HashKind::Ports].map(|kind| mask(family, kind)));
         Ok(Settings {

@@ -3,11 +3,12 @@ use std::sync::Arc;
 
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
-use rheostat_packet::{BURST, Mempool, MempoolConfig, PoolCache, usual};
+use rheostat_packet::{BURST, HashKind, Mempool, MempoolConfig, PoolCache, usual};
 use rheostat_state::{FlowTable, FragmentConfig, FragmentTracker, Probe};
 use rheostat_state::{Shard, StateLayout, TableConfig};
 use rheostat_steer::{
-    HashKey, HashOptions, Orientation, PacketSet, Protocols, Side, Whose, hash_packet,
+    HashKey, HashOptions, Orientation, PacketSet, Prefix, Protocols, Side, Translation, Whose,
+    hash_packet,
 };
 
 use super::plain::LAG;
@@ -286,11 +287,24 @@ fn plain_packets_are_found_out_about_as_others_are() {
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 128, sides).unwrap();
     let address = PacketSet::address(Whose::Outer, 24, 64);
     let reduced = steering.clone().with_sets(&address, &address).unwrap();
+    // Devices do not know external addresses, nor what endpoints are translated to.
+    let external: Prefix = "192.0.2.1".parse().unwrap();
+    let mut translation = Translation::new([external].into_iter().collect());
+    let mut by_host = translation.clone();
+    by_host.place = Some(PacketSet::five_tuple());
+    let tuple = PacketSet::five_tuple();
+    let place = tuple.common(&PacketSet::address(Whose::Inner, 32, 64));
+    let placed_by_host = steering.clone().with_sets(&tuple, &place).unwrap();
+    let placed_by_host = placed_by_host.with_translation(by_host);
+    translation.fix(17, (INSIDE, 1), (OUTSIDE, 9));
+    let fixed = steering.clone().with_translation(translation);
     let hasher = FlowHasher::fixed();
     let sides = [Side::Inside, Side::Outside].into_iter().enumerate();
+    let mut misdirected = 0;
     // A burst may begin with a packet of any kind.
     let firsts = [0, 1, 2, 6, 7];
-    let cases = sides.flat_map(|side| [&steering, &reduced].map(|steering| (side, steering)));
+    let steerings = [&steering, &reduced, &placed_by_host, &fixed];
+    let cases = sides.flat_map(|side| steerings.map(|steering| (side, steering)));
     for (((device, side), steering), first) in
         cases.flat_map(|case| firsts.map(|first| (case, first)))
     {
@@ -307,7 +321,7 @@ fn plain_packets_are_found_out_about_as_others_are() {
         let frames = [udp(), arp(), tcp(), udp(), udp(), unreachable(), v6(), tagged()];
         let turned = |place: usize| (place + 8 - first) % 8;
         let [tcp, not_hashed, followed] = [2, 3, 4].map(turned);
-        let mut plain = [0, 2, 6, 7].map(turned).to_vec();
+        let mut plain = [0, 2, 3, 6, 7].map(turned).to_vec();
         plain.sort();
         for (place, frame) in frames.iter().cycle().skip(first).take(8).enumerate() {
             let mut packet = cache.alloc_from(frame).unwrap();
@@ -325,6 +339,13 @@ fn plain_packets_are_found_out_about_as_others_are() {
         }
         let shard_of = |place: usize| by.one(&burst[place]).unwrap().shard;
         let shard = shard_of(tcp);
+        plain.retain(|&place| {
+            let (packet, shard) = (&burst[place], shard_of(place));
+            let is_here = packet.hash_kind() == HashKind::None
+                || steering.shard_of_hash(packet.hash()) == shard;
+            misdirected += usize::from(!is_here);
+            is_here
+        });
         let in_others = plain.iter().copied().filter(|&place| shard_of(place) != shard).collect();
         let owned = |owner: u16| vec![LaneId(owner); 128];
         let mut elsewhere = owned(0);
@@ -360,6 +381,7 @@ fn plain_packets_are_found_out_about_as_others_are() {
         }
         burst.into_iter().for_each(|packet| cache.free(packet));
     }
+    assert_eq!(misdirected, 2 * firsts.len(), "datagrams of the endpoint that is always the same");
 }
 
 /// The flows of plain packets are looked for while packets behind them are classified, and those of others are not, about which
