@@ -125,21 +125,26 @@ impl NetworkFunction for PolicerInShards {
             return Ok(Verdict::Forward);
         };
         let (now, before) = (cx.now(), self.policer.colour_before(packet));
-        let buckets = cx.local();
-        if !buckets.held.contains_key(&subscriber) {
-            if !buckets.make_room(now, self.lifetime) {
-                let pass = config.pass_when_full;
-                return Ok(if pass {
-                    Verdict::Forward
-                } else {
-                    Verdict::Drop(DropReason::TableFull)
-                });
+        let (buckets, bytes) = (cx.local(), self.policer.bytes(packet));
+        // One search of the map for a bucket that is there.
+        let colour = match buckets.held.get_mut(&subscriber) {
+            Some(bucket) => meter.colour(bucket, now, bytes, before),
+            None => {
+                if !buckets.make_room(now, self.lifetime) {
+                    let pass = config.pass_when_full;
+                    return Ok(if pass {
+                        Verdict::Forward
+                    } else {
+                        Verdict::Drop(DropReason::TableFull)
+                    });
+                }
+                let mut bucket = meter.full(now);
+                let colour = meter.colour(&mut bucket, now, bytes, before);
+                buckets.held.insert(subscriber, bucket);
+                buckets.touched.push_back((now, subscriber));
+                colour
             }
-            buckets.held.insert(subscriber, meter.full(now));
-            buckets.touched.push_back((now, subscriber));
-        }
-        let Some(bucket) = buckets.held.get_mut(&subscriber) else { return Ok(Verdict::Forward) };
-        let colour = meter.colour(bucket, now, self.policer.bytes(packet), before);
+        };
         buckets.packets[colour as usize] += 1;
         match config.actions.of(colour) {
             Action::Drop => Ok(Verdict::Drop(DropReason::Policed)),
