@@ -296,6 +296,11 @@ impl Steering {
         self.orient_whole(device, key)
     }
 
+    /// Whether packets have flows of the same names, and the same packets have any, as in `other`.
+    pub fn names_as(&self, other: &Steering) -> bool {
+        self.naming == other.naming && self.selection == other.selection
+    }
+
     /// Whether a device's hash over all fields that name a flow places its packets. If not, [`Steering::place`] computes the shard.
     #[inline]
     pub fn places_by_hashes(&self) -> bool {

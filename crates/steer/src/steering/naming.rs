@@ -6,7 +6,7 @@ use crate::orientation::{Oriented, Side};
 use crate::packet_set::{Basis, PacketSet, Protocols, Whose};
 
 /// Reads keys from packets and reduces them to the fields that name flows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Naming {
     reading: Reading,
     reduction: Option<Reduction>,
@@ -27,7 +27,7 @@ enum Reading {
 }
 
 /// Leaves of an oriented key what names flows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reduction {
     /// The address that comes first, where one alone counts.
     whose: Option<Whose>,
@@ -36,7 +36,7 @@ struct Reduction {
 }
 
 /// Which packets belong to flows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     /// From inside, from outside.
     sides: [bool; 2],

@@ -7,7 +7,7 @@ use rheostat_base::{Counter, DropReason, Time};
 use rheostat_packet::{FlowKey, Tuple};
 use rheostat_run::{Metrics, PacketKind, Placement};
 use rheostat_state::txn::{Abort, Objects};
-use rheostat_state::{FlowId, FlowMut, FlowTable, StateLayout, TableConfig};
+use rheostat_state::{FlowId, FlowMut, FlowTable, Probe, StateLayout, TableConfig};
 use rheostat_steer::Steering;
 
 use super::link_stage::{LinkShard, LinkStage, wrong_type};
@@ -29,8 +29,14 @@ struct Local<F: NetworkFunction> {
     shard: F::Shard,
     /// `None` when there was no memory: then there is no room for any flow.
     table: Option<FlowTable>,
-    /// What names the function's flows.
+    names: Names,
+}
+
+/// What names the function's flows.
+struct Names {
     steering: Box<Steering>,
+    /// Whether they have the names of the chain's flows.
+    are_chains: bool,
 }
 
 /// The parts of a shard that a packet needs.
@@ -53,9 +59,9 @@ impl<F: NetworkFunction> OwnLink<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        let Local::<F> { shard, table, steering } =
+        let Local::<F> { shard, table, names } =
             local.downcast_mut().unwrap_or_else(|| wrong_type());
-        let Some(key) = own_key(steering, packet) else {
+        let Some(key) = names.key(packet) else {
             return self.stage.non_flow(shard, scope, packet);
         };
         let Some(table) = table else {
@@ -66,27 +72,41 @@ impl<F: NetworkFunction> OwnLink<F> {
                 Verdict::Drop(DropReason::TableFull)
             });
         };
-        let hash = table.hash_of(&key);
-        let mut info = *packet.info();
-        let kind = PacketKind::Flow;
-        info.place(&Placement { key, hash, kind, is_usual: false, ..info.placement() });
-        let verdict = packet.with_info(&info, |packet| {
-            Work { stage: &self.stage, shard, table }.pass(&key, scope, packet)
-        })?;
+        let mut work = Work { stage: &self.stage, shard, table };
+        let verdict = if names.are_of(packet) {
+            work.pass(&key, scope, packet)?
+        } else {
+            let (hash, kind) = (work.table.hash_of(&key), PacketKind::Flow);
+            let mut info = *packet.info();
+            info.place(&Placement { key, hash, kind, is_usual: false, ..info.placement() });
+            packet.with_info(&info, |packet| work.pass(&key, scope, packet))?
+        };
         // The flows of the chain are not the function's.
         if verdict == Verdict::Restart { Err(Abort) } else { Ok(verdict) }
     }
 }
 
-/// The key of the packet's flow to a function whose flows `steering` names.
-fn own_key(steering: &Steering, packet: &Packet<'_>) -> Option<FlowKey> {
-    let link = packet.mbuf().link();
-    let key = match steering.tuple(packet.data(), packet.headers(), link) {
-        Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => key,
-        Tuple::None => return None,
-    };
-    let key = if packet.is_forward() { key } else { key.reversed() };
-    steering.admits(&key, packet.side()).then(|| steering.reduced(key, packet.side()))
+impl Names {
+    /// Whether the packet is to the function what the runtime has found out about it.
+    #[inline]
+    fn are_of(&self, packet: &Packet<'_>) -> bool {
+        self.are_chains && packet.info().is_usual() && !packet.is_rewritten()
+    }
+
+    /// The key of the packet's flow to the function.
+    fn key(&self, packet: &Packet<'_>) -> Option<FlowKey> {
+        if self.are_of(packet) {
+            return Some(packet.arrival_key());
+        }
+        let Names { steering, .. } = self;
+        let link = packet.mbuf().link();
+        let key = match steering.tuple(packet.data(), packet.headers(), link) {
+            Tuple::Flow(key) | Tuple::IcmpError(key) | Tuple::Fragment(key, _) => key,
+            Tuple::None => return None,
+        };
+        let key = if packet.is_forward() { key } else { key.reversed() };
+        steering.admits(&key, packet.side()).then(|| steering.reduced(key, packet.side()))
+    }
 }
 
 impl<F: NetworkFunction> Work<'_, F> {
@@ -96,33 +116,27 @@ impl<F: NetworkFunction> Work<'_, F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        if let Some(id) = self.live(key, scope) {
-            let verdict = self.known(id, scope, packet)?;
-            if verdict != Verdict::Restart {
-                return Ok(verdict);
-            }
-            self.end(id, scope, Ending::Closed);
+        match self.known(key, scope, packet)? {
+            Some(verdict) => Ok(verdict),
+            None => self.first(key, scope, packet),
         }
-        self.first(key, scope, packet)
     }
 
-    /// The flow with this key, if its time is not up.
-    fn live(&mut self, key: &FlowKey, scope: &mut Scope<'_>) -> Option<FlowId> {
-        let id = self.table.find_now(self.table.hash_of(key), key)?;
-        if self.table.flow(id)?.is_expired(scope.now) {
-            self.end(id, scope, Ending::Expired);
-            return None;
-        }
-        Some(id)
-    }
-
+    /// The verdict on a packet of a flow that is there; `None` on the first packet of a flow. A flow whose time is up, or that
+    /// restarts, has been ended then.
     fn known(
         &mut self,
-        id: FlowId,
+        key: &FlowKey,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        let Some(mut flow) = self.table.flow(id) else { return Err(Abort) };
+    ) -> Outcome<Option<Verdict>> {
+        let hash = self.table.hash_of(key);
+        let Some(mut flow) = self.table.find_flow(hash, key, Probe::NONE) else { return Ok(None) };
+        if flow.is_expired(scope.now) {
+            let id = flow.id();
+            self.end(id, scope, Ending::Expired);
+            return Ok(None);
+        }
         let mut requests = Requests::default();
         let own = &mut scope.about(&mut requests, None);
         let verdict = self.stage.packet(self.shard, own, packet, &mut flow)?;
@@ -132,11 +146,12 @@ impl<F: NetworkFunction> Work<'_, F> {
         if let Some(evictable) = requests.evictable {
             flow.set_evictable(evictable);
         }
-        let is_over = requests.close || requests.has_deleted && !flow.has_states();
-        if is_over && verdict != Verdict::Restart {
+        let restarts = verdict == Verdict::Restart;
+        if restarts || requests.close || requests.has_deleted && !flow.has_states() {
+            let id = flow.id();
             self.end(id, scope, Ending::Closed);
         }
-        Ok(verdict)
+        Ok((!restarts).then_some(verdict))
     }
 
     fn first(
@@ -257,9 +272,11 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         let steering = (*info.steering).clone();
         let steering = steering.with_sets(&function.packet_set(), &function.steering());
         let steering = Box::new(steering.expect("a function agrees with itself"));
+        let are_chains = steering.names_as(&info.steering);
+        let names = Names { steering, are_chains };
         let config = TableConfig { capacity: info.flows, aliases: false };
         let table = FlowTable::new(config, self.layout.clone(), info.hasher).ok();
-        Box::new(Local::<F> { shard: self.stage.local(info), table, steering })
+        Box::new(Local::<F> { shard: self.stage.local(info), table, names })
     }
 
     fn local_bytes(&self) -> usize {
