@@ -21,8 +21,8 @@ pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
     AliasError, Arena, ArenaError, Detached, DetachedFlow, EntryColumn, Expiry, FlowId, FlowMarks,
     FlowMut, FlowTable, Handle, LayoutError, OPEN_FLOWS, OpenDetached, OpenFlow, OpenFlows,
-    PrefetchHint, Probe, Reclaimed, ShardLocals, StateBits, StateLayout, StateRefs, StateSet,
-    TableConfig, TableCounts, TableFull, TimePlace, prefetch_line,
+    PrefetchHint, Probe, Reclaimed, ShardLocals, StateBits, StateColumnMut, StateLayout, StateRefs,
+    StateSet, TableConfig, TableCounts, TableFull, TimePlace, prefetch_line,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use gauges::Gauges;

@@ -10,10 +10,12 @@ use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::FlowKey;
 
 use super::detached::DetachedFlow;
+use super::entry::Hot;
 use super::flow::FlowMut;
 use super::layout::{Handle, TimePlace};
 use super::{FlowTable, Probe};
 use crate::Shard;
+use crate::timer_wheel;
 
 /// How many flows are open at once at most.
 pub const OPEN_FLOWS: usize = 16;
@@ -204,8 +206,7 @@ impl<T: Send + 'static> StateColumnMut<'_, T> {
     }
 }
 
-/// Flows of the shards of a lane, no two the same, whose states are in use. Their deadlines and their order of arrival can be
-/// changed beside them.
+/// Flows of the shards of a lane, no two the same, whose states are in use. Their deadlines can be changed beside them.
 pub struct OpenFlows<'a> {
     shards: &'a mut [Option<Box<Shard>>],
     places: [(ShardId, u32); OPEN_FLOWS],
@@ -222,19 +223,32 @@ impl<'a> OpenFlows<'a> {
         OpenFlows { shards, places, marks: [0; 4], entries: EntryColumn::new(set) }
     }
 
-    /// Opens the flow that a packet of time `now` belongs to, if `probe` has found it, it has not ended, all states are there, and
-    /// it is not one of those that are open. (One of 256 others may be taken for one of these.)
+    /// Opens the flow that a packet of time `now` belongs to, if `probe` has found it, it has not ended, all states are there, it is
+    /// not one of those that are open (one of 256 others may be taken for one of these), and the packet is not late. Notes its
+    /// arrival, as [`FlowMut::note_arrival`]: to note it once more, for a packet that is not processed here, changes nothing.
     ///
     /// # Panics
     /// When the set is of another layout than the table's.
     #[inline(always)]
-    pub fn push(&mut self, shard: ShardId, key: &FlowKey, probe: Probe, now: Time) -> bool {
+    pub fn push(
+        &mut self,
+        shard: ShardId,
+        key: &FlowKey,
+        probe: Probe,
+        now: Time,
+        (forward, device, stamp): (bool, DeviceId, u32),
+    ) -> bool {
         let of_shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut);
-        let Some(flow) = of_shard.and_then(|of| of.table.probed(key, probe)) else { return false };
+        let flow = of_shard.and_then(|of| of.table.probed(key, probe));
+        let Some(mut flow) = flow else { return false };
         let (index, len) = (flow.index(), self.entries.len);
         let mark = index ^ u32::from(shard.0).wrapping_mul(37);
         let word = &mut self.marks[(mark >> 6) as usize & 3];
         if flow.is_expired(now) || *word & 1 << (mark & 63) != 0 || !self.entries.push(&flow) {
+            return false;
+        }
+        if flow.note_arrival(forward, device, stamp) {
+            self.entries.truncate(len);
             return false;
         }
         *word |= 1 << (mark & 63);
@@ -254,23 +268,32 @@ impl<'a> OpenFlows<'a> {
         (&mut self.entries, ShardLocals { shards: &mut *self.shards })
     }
 
-    /// Notes that a packet of the flow at this place has arrived, as [`FlowMut::note_arrival`], and sets the flow's deadline if there
-    /// is one. Returns whether the packet is late.
+    /// Sets the deadline of the flow at this place, as [`FlowMut::set_deadline`].
+    ///
+    /// # Panics
+    /// When there are fewer flows.
     #[inline(always)]
-    pub fn note_packet(
-        &mut self,
-        at: usize,
-        (forward, device, stamp): (bool, DeviceId, u32),
-        deadline: Option<Time>,
-    ) -> bool {
-        let (shard, index) = self.places[..self.entries.len][at];
-        let shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut);
-        let Some(shard) = shard else { return false };
-        let mut flow = FlowMut::new(&mut shard.table, index);
-        if let Some(deadline) = deadline {
-            flow.set_deadline(deadline);
+    pub fn set_deadline(&mut self, at: usize, deadline: Time) {
+        let mut entry = self.entries.entries[..self.entries.len][at].cast::<Hot>();
+        // SAFETY: the entry is one of a table that is borrowed alone, whose first bytes are always a valid `Hot`; no state lies there.
+        let hot = unsafe { entry.as_mut() };
+        let mut ending = hot.ending;
+        let is_earlier = ending.set_deadline(deadline);
+        hot.ending = ending;
+        if is_earlier {
+            self.arm(at);
         }
-        flow.note_arrival(forward, device, stamp)
+    }
+
+    /// Lets the timer wheel find the flow at this place at its deadline, which has become earlier.
+    #[cold]
+    fn arm(&mut self, at: usize) {
+        let (shard, index) = self.places[at];
+        let of_shard = self.shards.get_mut(shard.index()).and_then(Option::as_deref_mut);
+        if let Some(of_shard) = of_shard {
+            let mut flow = FlowMut::new(&mut of_shard.table, index);
+            flow.arm(timer_wheel::tick(flow.deadline()));
+        }
     }
 }
 

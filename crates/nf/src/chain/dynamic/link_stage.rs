@@ -374,18 +374,12 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
+        let (own, others) = others.split_counts(F::COUNTS.len(), run);
         if self.is_visitor() {
-            return steady_run::visit(self, others.without_counts(F::COUNTS.len()), run, behind);
+            return steady_run::visit(self, others, run, behind);
         }
-        let (counts, own) = others.counts.split_at(others.counts.len() - F::COUNTS.len());
         let function = self.stage.function.steady(own);
-        steady_run::decide(
-            function,
-            (self.stage.handle, self.deadline),
-            Undecided { counts, ..others },
-            run,
-            behind,
-        );
+        steady_run::decide(function, (self.stage.handle, self.deadline), others, run, behind);
     }
 
     fn shortest(&self, counts: &[Counter]) -> Nanos {

@@ -367,7 +367,7 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
-        let others = others.without_counts(self.stage.counts());
+        let (_, others) = others.split_counts(self.stage.counts(), run);
         steady_run::visit(self, others, run, behind);
     }
 

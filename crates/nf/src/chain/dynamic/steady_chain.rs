@@ -24,15 +24,21 @@ impl DynamicChain {
         let mut place = first;
         while place < packets.len() {
             let mut flows = shards.open_flows(set);
-            let ahead = infos[place..].iter().zip(&probes[place..]);
-            let side = infos[place].side();
-            for (info, probe) in ahead.take(OPEN_FLOWS) {
+            let first_side = infos[place].side();
+            let mut side = Some(first_side);
+            let ahead = packets[place..].iter().zip(&infos[place..]).zip(&probes[place..]);
+            for ((packet, info), probe) in ahead.take(OPEN_FLOWS) {
+                let turns = info.side() != first_side;
                 // A function keeps something for its shard, and is to see packets in the order in which they came.
-                if self.has_visitors && info.side() != side {
+                if !info.is_usual() || self.has_visitors && turns {
                     break;
                 }
-                if !info.is_usual() || !flows.push(info.shard, &info.key(), *probe, info.now) {
+                let arrival = (info.forward(), packet.device(), packet.stamp());
+                if !flows.push(info.shard, &info.key(), *probe, info.now, arrival) {
                     break;
+                }
+                if turns {
+                    side = None;
                 }
             }
             let (entries, locals) = flows.split();
@@ -42,25 +48,22 @@ impl DynamicChain {
             }
             let (packets, infos) =
                 (&mut packets[place..place + opened], &infos[place..place + opened]);
-            let deadlines = if self.has_visitors {
+            let deadlines = &mut [UNCHANGED; OPEN_FLOWS];
+            if self.has_visitors {
                 let mut visits = Visits::new(locals, outbox, out.pool());
-                let mut run = SteadyRun::new(packets, infos, entries, Some(&mut visits));
+                let visited = Some(&mut visits);
+                let mut run = SteadyRun::new(packets, infos, entries, deadlines, side, visited);
                 self.run_opened(counts, &mut run);
-                let deadlines = run.deadlines;
                 let verdicts = visits.into_verdicts().into_iter();
                 stopped.extend(verdicts.map(|(at, verdict)| (place + at, verdict)));
-                deadlines
             } else {
-                let mut run = SteadyRun::new(packets, infos, entries, None);
+                let mut run = SteadyRun::new(packets, infos, entries, deadlines, side, None);
                 self.run_opened(counts, &mut run);
-                run.deadlines
-            };
+            }
             let passed = flows.entries().len();
-            for (at, (packet, info)) in packets[..passed].iter().zip(infos).enumerate() {
-                let arrival = (info.forward(), packet.device(), packet.stamp());
-                let deadline = Some(deadlines[at]).filter(|deadline| *deadline != UNCHANGED);
-                if flows.note_packet(at, arrival, deadline) {
-                    out.counters().reordered.increment();
+            for (at, &deadline) in deadlines[..passed].iter().enumerate() {
+                if deadline != UNCHANGED {
+                    flows.set_deadline(at, deadline);
                 }
             }
             place += passed;
@@ -74,7 +77,7 @@ impl DynamicChain {
     /// Runs the chain on packets whose flows are open, and leaves open those of the packets that it has run on.
     #[inline(always)]
     fn run_opened(&self, counts: &[Counter], run: &mut SteadyRun<'_, '_, '_>) {
-        Undecided { links: &self.links, counts }.decide(run, None);
+        Undecided::all(&self.links, counts).decide(run, None);
         let Some(own) = &self.deadlines else { return };
         for at in 0..run.entries.len() {
             let requested = Some(run.deadlines[at]).filter(|deadline| *deadline != UNCHANGED);
@@ -144,9 +147,11 @@ impl DynamicChain {
             return false;
         }
         let (packets, infos) = (std::slice::from_mut(packet), std::slice::from_ref(info));
-        let mut run = SteadyRun::new(packets, infos, &mut entries, None);
+        let mut deadlines = [UNCHANGED; OPEN_FLOWS];
+        let (all, side) = (&mut deadlines, Some(info.side()));
+        let mut run = SteadyRun::new(packets, infos, &mut entries, all, side, None);
         self.run_opened(counts, &mut run);
-        let [deadline, ..] = run.deadlines;
+        let deadline = deadlines[0];
         if entries.is_empty() {
             return false;
         }

@@ -1,10 +1,13 @@
 //! The fast path of a chain that is put together at run time: a run of packets, each of another flow, passes it by two virtual calls
 //! per function.
 //!
-//! In the first, each function decides about all packets of the run, the last function first, and keeps its steps where they are:
-//! on the stack, in an array of its own type. It calls the function before it, for as many packets as it has decided about. The
-//! first function of the chain finds out how many that are. In the second call, each carries out its steps of these packets: of
-//! packets from inside before the function behind it, of those from outside after it.
+//! In the first, each function decides about all packets of the run, in the reverse of the order in which they pass the functions,
+//! and keeps its steps where they are: on the stack, in an array of its own type. It calls the function before it, for as many
+//! packets as it has decided about. The function that the packets pass first decides last, and carries out each step at once. In
+//! the second call, the others carry out theirs, one function behind the other.
+//!
+//! Packets of both sides make a run where every function has a fast path. Functions decide about it as about packets from inside.
+//! Each carries out its steps of packets from inside before the next function, and of those from outside after it.
 //!
 //! A function without a fast path decides nothing in the first call, if it has no flows of the chain: in the second, the packets are
 //! presented to its handler. What the functions behind it have decided stands, as nothing but addresses, ports and traffic class can
@@ -15,7 +18,7 @@ use arrayvec::ArrayVec;
 use rheostat_base::{Counter, Time};
 use rheostat_packet::Mbuf;
 use rheostat_run::PacketInfo;
-use rheostat_state::{EntryColumn, Handle, OPEN_FLOWS, TimePlace};
+use rheostat_state::{EntryColumn, Handle, OPEN_FLOWS, StateColumnMut, TimePlace};
 use rheostat_steer::Side;
 
 use super::LinkStage;
@@ -31,7 +34,9 @@ pub(crate) struct SteadyRun<'r, 'f, 'v> {
     pub(super) entries: &'r mut EntryColumn<'f>,
     /// When each flow is to end without another packet, as the functions that decide about that have it; [`UNCHANGED`] when it
     /// stays.
-    pub(super) deadlines: [Time; OPEN_FLOWS],
+    pub(super) deadlines: &'r mut [Time; OPEN_FLOWS],
+    /// Where all packets come from; `None` for packets of both sides.
+    side: Option<Side>,
     /// The parts of the lane for functions without a fast path, if there are such functions.
     pub(super) visits: Option<&'r mut Visits<'v>>,
     /// The packets whose addresses or ports were changed, one bit each.
@@ -48,10 +53,11 @@ impl<'r, 'f, 'v> SteadyRun<'r, 'f, 'v> {
         packets: &'r mut [Mbuf],
         infos: &'r [PacketInfo],
         entries: &'r mut EntryColumn<'f>,
+        deadlines: &'r mut [Time; OPEN_FLOWS],
+        side: Option<Side>,
         visits: Option<&'r mut Visits<'v>>,
     ) -> SteadyRun<'r, 'f, 'v> {
-        let deadlines = [UNCHANGED; OPEN_FLOWS];
-        SteadyRun { packets, infos, entries, deadlines, visits, rewritten: 0 }
+        SteadyRun { packets, infos, entries, deadlines, side, visits, rewritten: 0 }
     }
 
     /// The packets that do not go on, one bit each.
@@ -64,30 +70,57 @@ impl<'r, 'f, 'v> SteadyRun<'r, 'f, 'v> {
 /// The functions of a chain that have yet to decide, and what they count.
 #[derive(Clone, Copy)]
 pub(crate) struct Undecided<'l> {
-    pub(super) links: &'l [Box<dyn LinkStage>],
-    pub(super) counts: &'l [Counter],
+    links: &'l [Box<dyn LinkStage>],
+    counts: &'l [Counter],
+    /// How many functions of the chain stand in front of these.
+    before: usize,
 }
 
 impl<'l> Undecided<'l> {
-    /// The same without the last `own` counts, which are those of a function that has had its turn.
-    pub(super) fn without_counts(self, own: usize) -> Undecided<'l> {
-        let (counts, _) = self.counts.split_at(self.counts.len() - own);
-        Undecided { counts, ..self }
+    /// All functions of a chain.
+    pub(super) fn all(links: &'l [Box<dyn LinkStage>], counts: &'l [Counter]) -> Undecided<'l> {
+        Undecided { links, counts, before: 0 }
     }
 
-    /// Lets the last of these decide, and those before it. At the end, all carry out what they have decided.
-    pub(super) fn decide(
+    /// The `count` counts of the function that is to decide about a run now, and the functions that have yet to.
+    pub(super) fn split_counts(
         self,
-        run: &mut SteadyRun<'_, '_, '_>,
-        mut behind: Option<&mut dyn Decided>,
-    ) {
-        match self.links.split_last() {
-            Some((last, links)) => last.decide(Undecided { links, ..self }, run, behind),
-            None => {
-                if let Some(first) = &mut behind {
-                    first.commit(run);
-                }
+        count: usize,
+        run: &SteadyRun<'_, '_, '_>,
+    ) -> (&'l [Counter], Undecided<'l>) {
+        let (own, counts) = match run.side {
+            Some(Side::Outside) => self.counts.split_at(count),
+            _ => {
+                let (counts, own) = self.counts.split_at(self.counts.len() - count);
+                (own, counts)
             }
+        };
+        (own, Undecided { counts, ..self })
+    }
+
+    /// The place in the chain of the function that decides about the run before these.
+    fn place_of_next(&self, run: &SteadyRun<'_, '_, '_>) -> usize {
+        match run.side {
+            Some(Side::Outside) => self.before - 1,
+            _ => self.links.len(),
+        }
+    }
+
+    /// Lets the one of these decide that packets of the run pass last, and then the others. At the end, all carry out what they have
+    /// decided.
+    pub(super) fn decide(self, run: &mut SteadyRun<'_, '_, '_>, behind: Option<&mut dyn Decided>) {
+        let next = match run.side {
+            Some(Side::Outside) => self.links.split_first(),
+            _ => self.links.split_last(),
+        };
+        match (next, behind) {
+            (Some((next, links)), behind) => {
+                let is_first = run.side == Some(Side::Outside);
+                let before = self.before + usize::from(is_first);
+                next.decide(Undecided { links, before, ..self }, run, behind);
+            }
+            (None, Some(first)) => first.commit(run),
+            (None, None) => {}
         }
     }
 }
@@ -108,26 +141,21 @@ struct Steps<'b, F: Steady<S>, S> {
 }
 
 impl<F: Steady<S>, S: Send + 'static> Steps<'_, F, S> {
-    /// Carries out the steps of packets from one side.
+    /// Carries out the steps of packets from `side`, or of all.
     #[inline(always)]
-    fn commit_from(&mut self, side: Side, run: &mut SteadyRun<'_, '_, '_>) {
+    fn commit_from(&mut self, side: Option<Side>, run: &mut SteadyRun<'_, '_, '_>) {
         let stopped = run.stopped();
         let mut states = run.entries.states_mut(self.place);
-        let parts = run.packets.iter_mut().zip(run.infos).zip(&mut run.deadlines);
-        for (at, ((packet, info), deadline)) in parts.enumerate() {
-            if info.side() != side || stopped & 1 << at != 0 {
+        let parts = run.packets.iter_mut().zip(run.infos).zip(run.deadlines.iter_mut());
+        for (at, (((packet, info), deadline), step)) in parts.zip(&mut self.steps).enumerate() {
+            if side.is_some_and(|side| info.side() != side) || stopped & 1 << at != 0 {
                 continue;
             }
-            let Some(step) = self.steps.get_mut(at).and_then(Option::take) else { continue };
+            let Some(step) = step.take() else { continue };
             let packet = &mut Packet::new(packet, info);
             let own = self.function.commit(step, info.now, packet, states.get_mut(at));
             run.rewritten |= u16::from(packet.is_rewritten()) << at;
-            let Some(own) = own else { continue };
-            match self.deadline {
-                Some(place) => states.set_time(at, place, own),
-                None if *deadline == UNCHANGED => *deadline = own,
-                None => *deadline = own.min(*deadline),
-            }
+            note_deadline(own, self.deadline, (&mut states, at), deadline);
         }
     }
 }
@@ -136,30 +164,31 @@ impl<F: Steady<S>, S: Send + 'static> Decided for Steps<'_, F, S> {
     #[inline(never)]
     fn commit(&mut self, run: &mut SteadyRun<'_, '_, '_>) {
         self.steps.truncate(run.entries.len());
-        let sides = Sides::of(run);
-        if sides.inside {
-            self.commit_from(Side::Inside, run);
-        }
+        let is_mixed = run.side.is_none();
+        self.commit_from(is_mixed.then_some(Side::Inside), run);
         if let Some(behind) = &mut self.behind {
             behind.commit(run);
         }
-        if sides.outside {
-            self.commit_from(Side::Outside, run);
+        if is_mixed {
+            self.commit_from(Some(Side::Outside), run);
         }
     }
 }
 
-/// The sides from which packets of a run come.
-struct Sides {
-    inside: bool,
-    outside: bool,
-}
-
-impl Sides {
-    #[inline(always)]
-    fn of(run: &SteadyRun<'_, '_, '_>) -> Sides {
-        let from = |side| run.infos[..run.entries.len()].iter().any(|info| info.side() == side);
-        Sides { inside: from(Side::Inside), outside: from(Side::Outside) }
+/// Notes the deadline that a function has requested with the packet at a place, if it has: at the place of its own deadline, or, of
+/// those of the functions that decide how long the flow lives, if it is the earliest.
+#[inline(always)]
+fn note_deadline<S: Send + 'static>(
+    requested: Option<Time>,
+    own: Option<TimePlace>,
+    (states, at): (&mut StateColumnMut<'_, S>, usize),
+    earliest: &mut Time,
+) {
+    let Some(requested) = requested else { return };
+    match own {
+        Some(place) => states.set_time(at, place, requested),
+        None if *earliest == UNCHANGED => *earliest = requested,
+        None => *earliest = requested.min(*earliest),
     }
 }
 
@@ -173,15 +202,9 @@ struct Visitor<'l, 'b> {
 
 impl Decided for Visitor<'_, '_> {
     fn commit(&mut self, run: &mut SteadyRun<'_, '_, '_>) {
-        let is_inside = run.infos[0].side() == Side::Inside;
-        if is_inside {
-            self.visit(run);
-        }
+        self.visit(run);
         if let Some(behind) = &mut self.behind {
             behind.commit(run);
-        }
-        if !is_inside {
-            self.visit(run);
         }
     }
 }
@@ -210,7 +233,7 @@ pub(super) fn visit(
     run: &mut SteadyRun<'_, '_, '_>,
     behind: Option<&mut dyn Decided>,
 ) {
-    let mut visitor = Visitor { link, at: others.links.len(), behind };
+    let mut visitor = Visitor { link, at: others.place_of_next(run), behind };
     others.decide(run, Some(&mut visitor));
 }
 
@@ -223,6 +246,10 @@ pub(super) fn decide<F: Steady<S>, S: Send + 'static>(
     run: &mut SteadyRun<'_, '_, '_>,
     behind: Option<&mut dyn Decided>,
 ) {
+    // All packets pass this function first: none has yet to decide, and they come from one side, or there is no other.
+    if others.links.is_empty() && (run.side.is_some() || behind.is_none()) {
+        return decide_first(function, (place, deadline), run, behind);
+    }
     // Filled where it lies: it may be large.
     let mut own = Steps { function, place, deadline, steps: ArrayVec::new(), behind };
     let (len, states) = (run.entries.len(), run.entries.states(place));
@@ -236,5 +263,33 @@ pub(super) fn decide<F: Steady<S>, S: Send + 'static>(
     run.entries.truncate(own.steps.len());
     if !run.entries.is_empty() {
         others.decide(run, Some(&mut own));
+    }
+}
+
+/// Lets `function` decide about each packet of a run and carry that out, as the function that they pass first and the last to decide,
+/// and then those behind it carry out what they have decided.
+#[inline(always)]
+fn decide_first<F: Steady<S>, S: Send + 'static>(
+    function: F,
+    (place, own): (Handle<S>, Option<TimePlace>),
+    run: &mut SteadyRun<'_, '_, '_>,
+    behind: Option<&mut dyn Decided>,
+) {
+    let (mut passed, len) = (0, run.entries.len());
+    let mut states = run.entries.states_mut(place);
+    let parts = run.packets[..len].iter_mut().zip(run.infos).zip(run.deadlines.iter_mut());
+    for ((packet, info), deadline) in parts {
+        let packet = &mut Packet::new(packet, info);
+        let Some(step) = function.decide(packet, states.get_mut(passed)) else { break };
+        let requested = function.commit(step, info.now, packet, states.get_mut(passed));
+        run.rewritten |= u16::from(packet.is_rewritten()) << passed;
+        note_deadline(requested, own, (&mut states, passed), deadline);
+        passed += 1;
+    }
+    run.entries.truncate(passed);
+    if let Some(behind) = behind
+        && passed > 0
+    {
+        behind.commit(run);
     }
 }

@@ -1,8 +1,9 @@
 //! Flows whose states are in use.
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, ShardId};
 
 use super::*;
+use crate::{FragmentConfig, FragmentTracker, Shard};
 
 /// A table of one flow with two states of which none is initialised.
 fn with_two_states() -> (FlowTable, FlowId, Handle<u32>, Handle<[u64; 9]>) {
@@ -48,6 +49,40 @@ fn a_probe_of_a_second_key_leads_to_the_flow() {
         assert!(table.probed(&key(3), probe).is_none(), "the key counts");
     }
     assert!(table.probed(&key(0), Probe::default()).is_none());
+}
+
+/// A run notes the arrival of a packet with its flow, leaves a late packet to others, and the timers find a deadline that it sets.
+#[test]
+fn open_flows_note_arrivals_and_deadlines() {
+    let (mut table, id, small, large) = with_two_states();
+    let mut flow = table.flow(id).unwrap();
+    flow.init(small, 1);
+    flow.init(large, [0; 9]);
+    flow.set_deadline(Time::from_secs(100));
+    let probe = table.probe(hash(&key(0)), key(0).family());
+    let fragments = FragmentTracker::new(FragmentConfig::default());
+    let shard: Box<Shard> = Box::new(Shard { id: ShardId(0), table, fragments, local: () });
+    let (mut shards, set) = ([Some(shard)], StateBits::of(small).and(StateBits::of(large)));
+    let push = |flows: &mut OpenFlows<'_>, stamp, seconds| {
+        let arrival = (true, DeviceId(0), stamp);
+        flows.push(ShardId(0), &key(0), probe, Time::from_secs(seconds), arrival)
+    };
+    let flows = &mut OpenFlows::new(&mut shards, set);
+    assert!(push(flows, 5, 0));
+    assert!(!push(flows, 6, 0), "a flow is open once");
+    *flows.entries().states_mut(small).get_mut(0) += 1;
+    flows.set_deadline(0, Time::from_secs(2));
+    let flows = &mut OpenFlows::new(&mut shards, set);
+    assert!(!push(flows, 4, 1), "a late packet");
+    assert!(flows.entries().is_empty());
+    assert!(push(flows, 5, 1), "the same packet again is not late");
+    assert!(!push(&mut OpenFlows::new(&mut shards, set), 6, 2), "the flow has ended");
+    let (mut ended, table) = (Vec::new(), &mut shards[0].as_mut().unwrap().table);
+    let reclaimed = table.expire(Time::from_secs(3), usize::MAX, |mut flow| {
+        ended.push((flow.deadline(), flow.state(small).copied()));
+    });
+    assert!(reclaimed.complete);
+    assert_eq!(ended, [(Time::from_secs(2), Some(2))]);
 }
 
 #[test]
