@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use rheostat_measure::machine::Machine;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::record::unknown_profile;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::noise::Noise;
 
 mod distribution;
 mod fixture;

@@ -11,12 +11,12 @@ pub mod costs;
 mod datagrams;
 mod delays;
 mod disturbance;
-mod dut;
 pub mod error;
 mod event_queue;
 pub mod idle;
 pub mod live;
 pub mod migrate;
+pub mod noise;
 pub mod offered_load;
 pub mod offload;
 mod pace;
@@ -34,6 +34,7 @@ pub mod sharing;
 pub mod sim;
 pub mod solver;
 pub mod tcp;
+mod testbed;
 pub mod throughput;
 pub mod timers;
 pub mod txn;
@@ -42,5 +43,6 @@ mod witness;
 mod worker_time;
 
 pub use error::BenchError;
+pub use testbed::TestbedError;
 
 pub use commands::main;

@@ -7,14 +7,11 @@
 //! figures of one process say little: counted is what all processors do, less what the same frames
 //! cost when they are dropped as they reach the middle.
 
-pub(crate) mod cpu;
 mod error;
 mod generator;
 mod limits;
 mod middle;
-pub(crate) mod namespace;
 mod path;
-pub(crate) mod process;
 mod programs;
 mod row;
 mod wires;

@@ -2,28 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, DeviceId, LaneId, ShardId};
-use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LaneSample, Move, Routes, RunReport, Runtime, RuntimeConfig};
-use rheostat_state::FlowHasher;
-use rheostat_traffic::{Mix, MixConfig};
+use rheostat_base::{LaneId, ShardId};
+use rheostat_run::{LaneSample, Move, RunReport, Runtime};
 use serde::Serialize;
 
-use crate::dut;
 use crate::error::BenchError;
+use crate::testbed::{MOST_PACKETS, MixLoad, SHARDS, lanes};
 use crate::witness::Witness;
 
-/// Entries of the indirection table, and shards: those of a run by default.
-const BUCKETS: usize = 512;
-const SHARDS: usize = 128;
 /// Shards that move together, and at once.
 const TOGETHER: usize = 32;
 const AT_ONCE: usize = 2 * TOGETHER;
@@ -32,13 +23,6 @@ const STEP: Duration = Duration::from_micros(50);
 /// Descriptors of each receive queue, by default: with these, a worker which the operating system
 /// suspends for a while loses nothing.
 pub const DESCRIPTORS: u32 = 1 << 14;
-/// Likewise.
-const BUFFERS: u32 = 1 << 16;
-const HANDOFF: usize = 1 << 13;
-/// Flows that a shard has room for.
-const FLOWS: usize = 4_096;
-/// Packets that can be distinguished.
-const MOST_PACKETS: u64 = 1 << 26;
 
 /// What is to be moved, and under what load.
 #[derive(Clone, Debug)]
@@ -126,17 +110,12 @@ impl MigrateBench {
             runtime.step_migrator();
             std::thread::sleep(STEP);
         }
-        let report = runtime.join()?;
-        let row = self.row(&report, &witness);
-        match report.violations.into_iter().next() {
-            Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(row),
-        }
+        Ok(self.row(&lanes::finish(runtime)?, &witness))
     }
 
     fn choose(&self, migrator: &rheostat_run::Migrator, rng: &mut StdRng) -> Vec<Move> {
         let mut shards: Vec<_> =
-            (0..SHARDS as u16).map(ShardId).filter(|shard| !migrator.is_moving(*shard)).collect();
+            (0..SHARDS).map(ShardId).filter(|shard| !migrator.is_moving(*shard)).collect();
         shards.shuffle(rng);
         shards.truncate(TOGETHER);
         let away = |shard: ShardId| {
@@ -148,36 +127,15 @@ impl MigrateBench {
     }
 
     fn start(&self, witness: &Witness) -> Result<Runtime, BenchError> {
-        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
-        let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
-
-        let mix = MixConfig {
-            seed: self.seed,
+        let load = MixLoad {
+            lanes: self.lanes,
+            offloading: 0,
             flows: 16_384,
             packets_per_second: self.packets_per_second,
-            packets: Some(MOST_PACKETS),
-            ..MixConfig::default()
+            descriptors: self.descriptors,
+            seed: self.seed,
         };
-        let mix = Mix::new(mix)?;
-        let mut nic = SimConfig::new("load", self.lanes, steering.clone());
-        nic.descriptors = self.descriptors;
-        let clock = Clock::new();
-        nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
-        let nic = SimNic::open(nic, Box::new(mix), |_| witness.sink(self.sabotage), &pool)?;
-        let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
-
-        let chain = dut::firewall()?;
-        let hasher = FlowHasher::new(StdRng::seed_from_u64(self.seed).random());
-        let shards = dut::shards(&chain, &steering, FLOWS, (hasher, self.seed))?;
-        let cores = CoreSet::available()?.cores().len();
-        let config = RuntimeConfig {
-            workers: vec![None; cores.clamp(2, self.lanes.into())],
-            handoff_capacity: HANDOFF,
-            ..RuntimeConfig::new(self.lanes.into(), pool, steering, hasher)
-        };
-        let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| chain.service(&routes, None);
-        Ok(Runtime::start(config, devices, clock, service, shards)?)
+        load.start(|_| witness.sink(self.sabotage))
     }
 
     fn row(&self, report: &RunReport, witness: &Witness) -> MigrateRow {

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_row_has_all_figures() {
-        if rheostat_kernel::CoreSet::available().expect("cores").cores().len() < 2 {
+        if crate::testbed::Cores::available().expect("cores").count() < 2 {
             return;
         }
         let row = bench(None).run(|_| {}).expect("a row");

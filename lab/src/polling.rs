@@ -19,11 +19,9 @@ use std::time::Duration;
 
 use rheostat_base::Clock;
 use rheostat_io::DrawnArrivals;
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::sleep::{SleepProfile, Sleeper, calibrate};
-use rheostat_measure::noise::Noise;
 use rheostat_measure::quantiles::median;
 use rheostat_measure::rounding::rounded;
 use rheostat_run::Polling;
@@ -34,6 +32,8 @@ use self::competitor::Competitor;
 use self::slices::{LEAST, Seen};
 use self::testbed::{Span, Testbed};
 use crate::error::BenchError;
+use crate::noise::Noise;
+use crate::testbed::Cores;
 pub use aims::{Aim, Costs, aims};
 pub use chain::PollingChain;
 pub use competitor::{COMPETITOR, compete};
@@ -391,7 +391,7 @@ fn capacity(testbed: &Testbed, lanes: usize) -> Result<f64, BenchError> {
 /// What sleeps take on a core of a worker: of some calibrations that in which they cost least, so that it is the machine's
 /// and not that of what disturbed it.
 fn sleeps(target: Duration) -> Result<SleepProfile, BenchError> {
-    let core = CoreSet::available()?.cores()[0];
+    let core = Cores::available()?.first();
     // On a thread of its own: the caller's keeps its cores and its slack.
     let measure = move || {
         pin_current_thread(core)?;

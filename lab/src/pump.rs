@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use rheostat_base::Clock;
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig};
-use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_packet::Mempool;
+use rheostat_packet::mbuf::PoolError;
 
 use crate::datagrams::{Datagrams, Spacing};
-use crate::dut;
 use crate::error::BenchError;
+use crate::testbed::{dut, lanes};
 use round::Round;
 pub use row::Row;
 
@@ -81,9 +82,8 @@ fn config(descriptors: u32) -> Result<SimConfig, BenchError> {
 }
 
 /// Buffers for a full ring and a burst.
-fn pool(descriptors: u32) -> Result<Mempool, BenchError> {
-    let buffers = descriptors + 1_024;
-    Ok(Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?)
+fn pool(descriptors: u32) -> Result<Mempool, PoolError> {
+    lanes::pool(descriptors + 1_024)
 }
 
 #[cfg(test)]

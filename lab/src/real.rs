@@ -14,13 +14,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rheostat_io::DrawnArrivals;
-use rheostat_kernel::CoreSet;
 
 use self::busy_work::RoundTime;
 use self::testbed::{Arriving, Testbed};
 use crate::error::BenchError;
 use crate::record::Run;
 use crate::scenario::{Scenario, policy_of};
+use crate::testbed::Cores;
 
 /// How long lanes are measured to find out what they can do.
 const CALIBRATION: Duration = Duration::from_millis(600);
@@ -83,10 +83,10 @@ impl<'a> Real<'a> {
     /// # Errors
     /// [`BenchError`] when it has not the cores that the scenario requests.
     pub fn new(scenario: &'a Scenario) -> Result<Real<'a>, BenchError> {
-        let cores = CoreSet::available()?.cores().len();
+        let cores = Cores::available()?;
         let lanes = scenario.lanes.iter().copied().max().unwrap_or(1).into();
-        if lanes > cores && !scenario.shares_cores {
-            return Err(BenchError::TooFewCores { lanes, cores });
+        if !scenario.shares_cores {
+            cores.require(lanes)?;
         }
         let known = rheostat_steer::policy::NAMES;
         match scenario.policies.iter().find(|name| !known.contains(&policy_of(name))) {
@@ -94,7 +94,7 @@ impl<'a> Real<'a> {
             None => Ok(Real {
                 scenario,
                 round: RoundTime::measure(),
-                cores: cores.try_into().unwrap_or(u16::MAX),
+                cores: cores.count().try_into().unwrap_or(u16::MAX),
                 capacities: HashMap::new(),
                 drawn: None,
             }),

@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::dut;
 use crate::error::BenchError;
+use crate::testbed::dut;
 pub use any::AnyScenario;
 pub use offloading::{LatencyGoals, Offloading};
 pub use requests::RequestScenario;

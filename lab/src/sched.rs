@@ -21,7 +21,6 @@ mod workload;
 
 use std::time::Duration;
 
-use rheostat_kernel::CoreSet;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::confidence::Median;
 use rheostat_measure::rounding::{to_tenths, to_thousandths};
@@ -42,6 +41,7 @@ use self::service::{RunningService, ServiceConfig, work};
 pub use self::stage_times::{StageTime, StageTimes};
 pub use self::workload::RigWorkload;
 use crate::offered_load::OfferedLoad;
+use crate::testbed::Cores;
 
 /// A load is not measured from this share of the scheduler's own capacity on, and one of which less than this share is answered is
 /// too much: its queue grows.
@@ -249,8 +249,7 @@ impl SchedBench {
                 OfferedLoad::Share(_) | OfferedLoad::Rate(_) => {}
             }
         }
-        let cores = CoreSet::available()?.cores().len();
-        let cores = u16::try_from(cores).unwrap_or(u16::MAX);
+        let cores = u16::try_from(Cores::available()?.count()).unwrap_or(u16::MAX);
         let mut schedulers = Vec::new();
         for scheduler in &self.schedulers {
             let scheduler = Scheduler::with_workers(scheduler.name(), self.workers, cores)?;

@@ -14,9 +14,8 @@ mod worker;
 
 use std::time::Duration;
 
-use rheostat_kernel::CoreSet;
-
 use crate::error::BenchError;
+use crate::testbed::Cores;
 use measurement::{Rate, measure_latency, measure_order, measure_rates};
 pub use row::Row;
 
@@ -126,12 +125,12 @@ impl SharedBench {
     /// # Errors
     /// [`BenchError`] when memory is lacking or the cores of the process are not known.
     pub fn run(&self, mut each: impl FnMut(&Row)) -> Result<(), BenchError> {
-        let cores = CoreSet::available()?.cores().to_vec();
+        let cores = Cores::available()?;
         for &work in &self.work {
             for &size in &self.sizes {
                 let mut alone = None;
                 for &workers in &self.workers {
-                    let rates = if workers <= cores.len() {
+                    let rates = if workers <= cores.count() {
                         measure_rates(self, (workers, size, work), &cores)?
                     } else {
                         vec![Rate::default(); self.queues.len()]
@@ -144,7 +143,7 @@ impl SharedBench {
                         let order = measure_order(self, queue, (workers, size, work), &cores)?;
                         let mut row = Row::new(queue, (workers, size, work), rate, &order);
                         each(&row);
-                        let latencies_wanted = workers <= cores.len() && size == self.sizes[0];
+                        let latencies_wanted = workers <= cores.count() && size == self.sizes[0];
                         let Some(alone) = alone.filter(|_| latencies_wanted) else { continue };
                         for &load in &self.loads {
                             let pps = alone * 1e6 * load * workers as f64;

@@ -15,10 +15,10 @@ mod tables;
 use std::{fmt, thread};
 
 use rheostat_base::Clock;
-use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
 use crate::pace::Pace;
+use crate::testbed::Cores;
 pub(crate) use arrivals::Arrivals;
 use lane::{Lane, Spent};
 pub use row::Row;
@@ -283,14 +283,10 @@ fn pass<T: Tables + Send>(
     queue: u32,
     clock: &Clock,
 ) -> Result<Window, BenchError> {
-    let available = CoreSet::available()?;
-    let cores = available.cores();
-    if cores.len() < lanes.len() {
-        return Err(BenchError::TooFewCores { lanes: lanes.len(), cores: cores.len() });
-    }
+    let cores = Cores::of_lanes(0, lanes.len())?;
     let pace = Pace::new(lanes.len(), queue);
     let passed = thread::scope(|scope| {
-        let lanes = lanes.into_iter().zip(cores.iter().copied());
+        let lanes = lanes.into_iter().zip(cores.as_slice().iter().copied());
         let workers: Vec<_> = lanes
             .map(|((lane, tables), core)| {
                 let pace = &pace;

@@ -14,9 +14,9 @@ mod window;
 use std::fmt;
 
 use rheostat_base::Clock;
-use rheostat_kernel::CoreSet;
 
 use crate::error::BenchError;
+use crate::testbed::Cores;
 use engine::{Engine, GlobalLock, Optimistic, SharedTable, TwoPhase, Unshared};
 use packets::Packets;
 pub use packets::Workload;
@@ -106,10 +106,8 @@ impl TxnBench {
         selection: &Selection,
         mut done: impl FnMut(&Row),
     ) -> Result<Vec<Row>, BenchError> {
-        let cores = CoreSet::available()?.cores().len();
-        if let Some(&lanes) = selection.lanes.iter().find(|lanes| **lanes > cores) {
-            return Err(BenchError::TooFewCores { lanes, cores });
-        }
+        let cores = Cores::available()?;
+        selection.lanes.iter().try_for_each(|&lanes| cores.require(lanes))?;
         let clock = Clock::new();
         let mut rows = Vec::new();
         for &workload in &selection.workloads {

@@ -20,7 +20,7 @@ pub use figure::{Figure, UnknownFigure};
 pub use measurement::Measurement;
 pub use model::{
     EqualTimeouts, backup_wins, kolmogorov_smirnov, kolmogorov_smirnov_of_bins, mean_at_high_load,
-    mean_latency_in_bursts,
+    mean_latency_in_bursts, mean_latency_of_original,
 };
 pub use observation::{LaneObservation, Observation, Vacations};
 pub use row::VacationRow;

@@ -12,7 +12,7 @@ from network import Network
 from rheo import RheoMiddle, check_summary
 
 #: A program to be left behind, and how it is called in there.
-OBJECT, SECTION = Path(__file__).parents[2] / "crates" / "io" / "bpf" / "traffic.o", "xdp"
+OBJECT, SECTION = Path(__file__).parents[2] / "lab" / "bpf" / "traffic.o", "xdp"
 SOUND = {
     "invariants": "ok",
     "received": 5,

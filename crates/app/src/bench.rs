@@ -16,6 +16,8 @@ pub use chain::chain;
 pub use options::{SEED, flows, given, lanes, moves};
 pub use rows::Rows;
 
+pub use crate::serve::operations_of_roots;
+
 use crate::app::App;
 use crate::error::CommandError;
 use crate::laboratory;

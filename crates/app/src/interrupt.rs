@@ -25,7 +25,7 @@ const ENDED_AT_ONCE: i32 = 130;
 ///
 /// # Errors
 /// When signals cannot be watched.
-pub fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
+pub(crate) fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(URGENT.into_iter().chain(hangup()))?;
     thread::Builder::new().name("rheo-signals".into()).spawn(move || {
         let (mut ends, mut is_urgent) = (false, false);

@@ -19,7 +19,7 @@ mod explain;
 mod generate;
 #[cfg(test)]
 mod help_and_version;
-pub mod interrupt;
+mod interrupt;
 mod kept_file;
 mod laboratory;
 mod links;
@@ -53,15 +53,14 @@ use rheostat_measure::record::Build;
 
 use error::CommandError;
 
-pub use serve::operations_of_roots;
-
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> =
     rheostat_measure::allocation::COUNTING;
 
 /// What this program was built from, and how.
-pub const BUILD: Build = Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
+pub(crate) const BUILD: Build =
+    Build { commit: env!("RHEO_COMMIT"), profile: env!("RHEO_PROFILE") };
 
 /// The version, the commit that it was built from, the cargo profile, and the features.
 const VERSION: &str = concat!(

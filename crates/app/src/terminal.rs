@@ -1,4 +1,5 @@
-//! How commands print, end and keep lists, for programs with commands of their own, such as the laboratory.
+//! How commands print, end and keep lists, for the commands of the laboratory.
 
+pub use crate::interrupt::set as set_when_interrupted;
 pub use crate::kept_file::{KeepError, KeptFile, machine_key};
 pub use crate::out::{line, usage};

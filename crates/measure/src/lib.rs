@@ -1,5 +1,5 @@
 //! What an author measures with: packets from memory and back, chains on lanes between, the times of stages, rows and
-//! their files, comparisons of two builds in turn, and what the machine itself does to figures.
+//! their files, and comparisons of two builds in turn.
 //!
 //! Every figure stands beside that of the same loop without the thing measured: see [`nf`].
 
@@ -11,7 +11,6 @@ pub mod error;
 pub mod machine;
 pub mod memory;
 pub mod nf;
-pub mod noise;
 pub mod quantiles;
 pub mod record;
 pub mod rounding;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use rheostat_app::terminal::{KeepError, KeptFile, machine_key};
 use rheostat_measure::machine::Machine;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::record::Build;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commands::BUILD;
+use crate::noise::Noise;
 use crate::sched::{CostsEffort, measure_request_costs};
 use crate::sim::sched::{CostsSource, RequestCosts, RequestCostsError};
 

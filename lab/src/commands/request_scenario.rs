@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use rheostat_app::operations_of_roots;
-use rheostat_kernel::CoreSet;
+use rheostat_app::bench::operations_of_roots;
 use rheostat_measure::allocation;
 use rheostat_measure::record::{RowRecorder, TableRow};
 use serde::Serialize;
@@ -20,13 +19,14 @@ use crate::report::requests;
 use crate::scenario::RequestScenario;
 use crate::sched::SchedBenchRow;
 use crate::sim::sched::{RequestCosts, SchedRow};
+use crate::testbed::{Cores, threads};
 
 /// Measures, as `rheo bench sched`.
 pub(crate) fn measure(scenario: &RequestScenario, choices: &Choices) -> Result<ExitCode, Failed> {
     let header = RequestScenarioHeader::new(scenario, &crate::commands::BUILD, None);
     let mut kept = Kept::begin(choices, header)?;
-    let cores = CoreSet::available().map_err(BenchError::from)?;
-    let operations = operations_of_roots(scenario.targets(), cores.cores().first().copied());
+    let cores = Cores::available().map_err(BenchError::from)?;
+    let operations = operations_of_roots(scenario.targets(), Some(cores.first()));
     kept.introduce(&kept.header.header.machine.to_string());
     if !choices.json {
         out!("{}", SchedBenchRow::heading());
@@ -68,7 +68,7 @@ pub(crate) fn simulate(
         out!("{}", SchedRow::heading());
     }
     let mut verdicts = Vec::new();
-    let threads = CoreSet::available().map_or(1, |set| set.cores().len());
+    let threads = threads();
     let result = scenario.simulate(&costs, threads, |rows: &[SchedRow]| {
         for row in rows {
             kept.add(row, RequestRow::from(row));

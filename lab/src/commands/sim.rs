@@ -12,13 +12,12 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rheostat_kernel::CoreSet;
-
 use crate::costs::Costs;
 use crate::record::{FileHeader, Results, Row, rows};
 use crate::report;
 use crate::scenario::AnyScenario;
 use crate::sim::Simulator;
+use crate::testbed::threads;
 use indicatif::{ProgressBar, ProgressStyle};
 use rheostat_base::Clock;
 use rheostat_measure::record::TableRow;
@@ -136,7 +135,7 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failed> {
         costs: &costs,
         noisy,
         stopwatch: Clock::new(),
-        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+        threads: threads(),
     };
     let bar = progress();
     let mut kept = Ok(());

@@ -5,8 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, CoreId, LaneId};
-use rheostat_kernel::CoreSet;
+use rheostat_base::{Clock, LaneId};
 use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_state::txn::{Profile, Txn};
 
@@ -14,6 +13,7 @@ use super::Pattern;
 use super::sub_burst::{BURST, SubBurst};
 use crate::error::BenchError;
 use crate::pace::Pace;
+use crate::testbed::Cores;
 
 /// Packets by which a lane may be ahead of the others, as many as lie in a queue.
 pub(super) const QUEUE: u32 = 512;
@@ -27,7 +27,7 @@ pub struct RealLanes<'a> {
     next: u64,
     batch: u64,
     work: u32,
-    cores: Vec<CoreId>,
+    cores: Cores,
     clock: Clock,
 }
 
@@ -67,7 +67,7 @@ impl<'a> RealLanes<'a> {
         batch: u64,
         work: u32,
     ) -> Result<RealLanes<'a>, BenchError> {
-        let cores = CoreSet::available()?.cores().to_vec();
+        let cores = Cores::available()?;
         let txns = warmed_up(pattern, lanes);
         let batch = batch.clamp(1, BURST);
         let next = pattern.warm_up();
@@ -76,7 +76,7 @@ impl<'a> RealLanes<'a> {
 
     /// Whether every lane has a core of its own. Otherwise rates are those of the scheduler.
     pub fn have_cores(&self) -> bool {
-        self.cores.len() >= self.txns.len()
+        self.cores.count() >= self.txns.len()
     }
 
     /// Refuses to share cores.
@@ -84,8 +84,7 @@ impl<'a> RealLanes<'a> {
     /// # Errors
     /// [`BenchError::TooFewCores`].
     pub fn require_cores(&self) -> Result<(), BenchError> {
-        let (lanes, cores) = (self.txns.len(), self.cores.len());
-        if self.have_cores() { Ok(()) } else { Err(BenchError::TooFewCores { lanes, cores }) }
+        self.cores.require(self.txns.len())
     }
 
     /// Lets `packets` pass each lane. The cause of one in `sample` aborts is noted.
@@ -99,9 +98,9 @@ impl<'a> RealLanes<'a> {
         let pins = self.have_cores();
         let Self { pattern, txns, batch, work, cores, clock, .. } = self;
         let passed = thread::scope(|scope| {
-            let lanes = txns.iter_mut().zip(cores.iter().cycle()).map(|(txn, core)| {
+            let lanes = txns.iter_mut().zip(cores.in_turn(count)).map(|(txn, core)| {
                 txn.sample_every(sample);
-                let core = pins.then_some(*core);
+                let core = pins.then_some(core);
                 let lane = Lane { pattern: *pattern, batch: *batch, work: *work, clock };
                 let (pace, start) = (&pace, &start);
                 scope.spawn(move || {

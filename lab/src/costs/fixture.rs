@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, DeviceId, LaneId};
 use rheostat_functions::shipped;
 use rheostat_io::{Device, Drawing, Driver, NullSink, Pacing, SimConfig, SimNic};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Routes, Runtime, RuntimeConfig, Service};
-use rheostat_state::{FlowHasher, Shard};
+use rheostat_state::Shard;
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 
 use super::meter::{Meter, metered};
-use crate::dut::{self, Bounce};
 use crate::error::BenchError;
+use crate::testbed::dut::{self, Bounce};
+use crate::testbed::{Cores, lanes};
 
 /// Entries of the indirection table, and shards: those of a run by default.
 pub(super) const BUCKETS: usize = 512;
@@ -47,12 +44,7 @@ pub(super) struct Running {
 impl Running {
     /// Ends it.
     pub(super) fn stop(self) -> Result<(), BenchError> {
-        self.runtime.stop_sources();
-        let report = self.runtime.join()?;
-        match report.violations.into_iter().next() {
-            Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(()),
-        }
+        lanes::finish(self.runtime).map(drop)
     }
 }
 
@@ -60,7 +52,7 @@ impl Fixture {
     /// Lanes that send every packet back.
     pub(super) fn bounce(&self) -> Result<Running, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, SHARDS)?);
-        let shards = dut::shards(&shipped::empty(), &steering, 1, (self.hasher(), 1))?;
+        let shards = dut::shards(&shipped::empty(), &steering, 1, (lanes::hasher(1), 1))?;
         self.run(steering, |_| Box::new(Bounce), shards)
     }
 
@@ -70,13 +62,9 @@ impl Fixture {
         let chain = dut::firewall()?;
         // Those that are under way, and those that are over and remembered.
         let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
-        let shards = dut::shards(&chain, &steering, capacity, (self.hasher(), 1))?;
+        let shards = dut::shards(&chain, &steering, capacity, (lanes::hasher(1), 1))?;
         let routes = Routes(vec![DeviceId(0)]);
         self.run(steering, |_| chain.service(&routes, None), shards)
-    }
-
-    fn hasher(&self) -> FlowHasher {
-        FlowHasher::new(StdRng::seed_from_u64(1).random())
     }
 
     fn run(
@@ -85,7 +73,7 @@ impl Fixture {
         service: impl FnMut(LaneId) -> Box<dyn Service>,
         shards: Vec<Box<Shard>>,
     ) -> Result<Running, BenchError> {
-        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let pool = lanes::pool(BUFFERS)?;
         let packets_per_second = if self.busy { 1_000_000 } else { 1 };
         let mix =
             Mix::new(MixConfig { flows: self.flows, packets_per_second, ..MixConfig::default() })?;
@@ -99,11 +87,10 @@ impl Fixture {
         let nic = SimNic::open(nic, Box::new(mix), |_| Box::new(NullSink), &pool)?;
         let table = nic.table().expect("a simulated NIC has one");
         let (device, meters) = metered(Box::new(nic), self.lanes, &clock, self.crossed);
-        let cores = CoreSet::available()?.cores().to_vec();
         let config = RuntimeConfig {
-            workers: cores.into_iter().take(self.lanes.into()).map(Some).collect(),
+            workers: Cores::of_lanes(0, self.lanes.into())?.bound(self.lanes.into()),
             handoff_capacity: HANDOFF,
-            ..RuntimeConfig::new(self.lanes.into(), pool, steering, self.hasher())
+            ..RuntimeConfig::new(self.lanes.into(), pool, steering, lanes::hasher(1))
         };
         let runtime = Runtime::start(config, vec![Box::new(device)], clock, service, shards)?;
         Ok(Running { runtime, meters, table })

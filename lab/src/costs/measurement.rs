@@ -5,8 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::{LaneId, QueueId, ShardId};
-use rheostat_kernel::CoreSet;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::quantiles::median;
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;
@@ -15,6 +13,8 @@ use rheostat_run::Move;
 use super::fixture::{BUCKETS, Fixture, Running, SHARDS};
 use super::{ChainCosts, Costs, Distribution, SetCosts};
 use crate::error::BenchError;
+use crate::noise::Noise;
+use crate::testbed::Cores;
 
 /// Flows among which packets are looked up.
 const SETS: [u32; 5] = [1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
@@ -41,10 +41,7 @@ const STEP: Duration = Duration::from_micros(50);
 /// # Errors
 /// [`BenchError`] when there are not two cores, or a run was not sound.
 pub fn measure(build: &Build, mut say: impl FnMut(&str)) -> Result<Costs, BenchError> {
-    let cores = CoreSet::available()?.cores().len();
-    if cores < 2 {
-        return Err(BenchError::TooFewCores { lanes: 2, cores });
-    }
+    Cores::available()?.require(2)?;
     let Header { command, commit, profile, machine, started } = Header::new(build);
     let debug = cfg!(debug_assertions);
     let about = format!("measured by rheo {commit} ({profile}) on {machine}, {started}");

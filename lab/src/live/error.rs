@@ -6,6 +6,7 @@ use rheostat_kernel::core_set::CoreError;
 use thiserror::Error;
 
 use super::path::Path;
+use crate::testbed::TestbedError;
 
 /// Why there is no figure.
 #[derive(Debug, Error)]
@@ -13,14 +14,6 @@ pub enum LiveError {
     /// Namespaces, programs and limits are root's.
     #[error("namespaces and BPF programs are made by root only: run it as root")]
     NotRoot,
-    /// A command that sets something up failed.
-    #[error("`{command}`: {message}")]
-    Command {
-        /// The command.
-        command: String,
-        /// What it said, or why it could not be run.
-        message: String,
-    },
     /// A BPF program could not be loaded, attached or run.
     #[error("the BPF program that {task}: {message}")]
     Program {
@@ -29,22 +22,9 @@ pub enum LiveError {
         /// The loader's or the kernel's complaint.
         message: String,
     },
-    /// A file of `/proc` or `/sys` could not be read or written.
-    #[error("{path}: {error}")]
-    File {
-        /// The file.
-        path: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The namespace could not be entered.
-    #[error("cannot enter the namespace {name}: {error}")]
-    Enter {
-        /// Its name.
-        name: String,
-        /// What the system said.
-        error: io::Error,
-    },
+    /// Namespaces, cables or programs in them could not be had.
+    #[error(transparent)]
+    Testbed(#[from] TestbedError),
     /// The cores of this process are not known.
     #[error(transparent)]
     Cores(#[from] CoreError),
@@ -70,14 +50,6 @@ pub enum LiveError {
         /// Its output about that.
         said: String,
     },
-    /// `rheo` ended with a failure.
-    #[error("rheo ended with {status}: {said}")]
-    Rheo {
-        /// How it ended.
-        status: String,
-        /// Its last words.
-        said: String,
-    },
 }
 
 impl LiveError {
@@ -100,10 +72,5 @@ impl LiveError {
             source = inner.source();
         }
         LiveError::Program { task, message }
-    }
-
-    /// For a file that could not be read or written.
-    pub(crate) fn file(path: &str, error: io::Error) -> LiveError {
-        LiveError::File { path: path.to_owned(), error }
     }
 }

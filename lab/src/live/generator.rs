@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use rheostat_kernel::core_set::{CoreSet, pin_current_thread};
+use rheostat_kernel::core_set::pin_current_thread;
 
-use super::cpu::{CpuTime, CpuUse};
 use super::error::LiveError;
 use super::path::SinkPlace;
 use super::programs::{Sink, Source};
 use super::wires::{END, LAN, Wires};
+use crate::testbed::Cores;
+use crate::testbed::cpu_time::{CpuTime, CpuUse};
 
 /// Frames sent by one call of the kernel: setting one up costs as much as some tens of frames.
 const CHUNK: u32 = 512;
@@ -58,11 +59,8 @@ impl<'a> Generator<'a> {
         };
         let source = Source::new(&wires.source, END, flows, frame())?;
         // On the first core; what is measured has the others.
-        let first = CoreSet::available().ok().and_then(|set| set.cores().first().copied());
-        if let Some(core) = first {
-            // Where that is refused, the figures are only less steady.
-            let _ = pin_current_thread(core);
-        }
+        // Where that is refused, the figures are only less steady.
+        let _ = pin_current_thread(Cores::available()?.first());
         Ok(Generator {
             wires,
             source,

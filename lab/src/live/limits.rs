@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::error::LiveError;
+use crate::testbed::TestbedError;
 
 const MOST: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 /// Writable here, and only read-only below `/proc/sys` in newer kernels.
@@ -17,7 +17,7 @@ pub(super) struct ConntrackLimits {
 impl ConntrackLimits {
     /// Makes room for twice as many connections, and a bucket for each: the kernel shall not be slow
     /// because it was set up for less.
-    pub(super) fn raise_for(flows: u32) -> Result<ConntrackLimits, LiveError> {
+    pub(super) fn raise_for(flows: u32) -> Result<ConntrackLimits, TestbedError> {
         let mut limits = ConntrackLimits { before: Vec::new() };
         for (path, least) in [(MOST, 2 * flows), (BUCKETS, flows)] {
             // Where connections are not tracked, there is no limit.
@@ -25,7 +25,7 @@ impl ConntrackLimits {
             let before = text.trim().to_owned();
             if before.parse::<u32>().is_ok_and(|now| now < least) {
                 let raised = fs::write(path, least.to_string());
-                raised.map_err(|error| LiveError::file(path, error))?;
+                raised.map_err(|error| TestbedError::file(path, error))?;
                 limits.before.push((path, before));
             }
         }

@@ -8,9 +8,9 @@ use std::path::Path as FilePath;
 
 use super::error::LiveError;
 use super::path::Path;
-use super::process::RheoProcess;
 use super::programs::Redirect;
 use super::wires::{LAN, WAN, Wires};
+use crate::testbed::RheoProcess;
 use bounce::BouncePath;
 
 /// Packets that one ring of a socket holds, and so the most that are under way on any path. (The kernel's
@@ -45,7 +45,10 @@ impl Middle {
     ) -> Result<Middle, LiveError> {
         match path {
             Path::Nothing => Ok(Middle::Kernel),
-            Path::NftMasquerade => kernel::masquerade(wires).map(|()| Middle::Kernel),
+            Path::NftMasquerade => {
+                kernel::masquerade(wires)?;
+                Ok(Middle::Kernel)
+            }
             Path::XdpRedirect => {
                 let program = Redirect::attach(&wires.middle, LAN, WAN)?;
                 Ok(Middle::Redirect { _program: program })
@@ -54,7 +57,7 @@ impl Middle {
                 BouncePath::start(wires).map(|running| Middle::Bounce { _running: running })
             }
             Path::RheoForward | Path::RheoNat => {
-                rheo::start(path, wires, flows, rheo).map(Middle::Rheo)
+                Ok(Middle::Rheo(rheo::start(path, wires, flows, rheo)?))
             }
         }
     }
@@ -71,7 +74,7 @@ impl Middle {
     pub(super) fn stop(self) -> Result<String, LiveError> {
         match self {
             Middle::Kernel | Middle::Redirect { .. } | Middle::Bounce { .. } => Ok(String::new()),
-            Middle::Rheo(rheo) => rheo.stop(),
+            Middle::Rheo(rheo) => Ok(rheo.stop()?),
         }
     }
 }

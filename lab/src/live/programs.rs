@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::error::LiveError;
-use super::namespace::Namespace;
+use crate::testbed::{Namespace, TestbedError};
 use aya::maps::xdp::{DevMap, XskMap};
 use aya::maps::{Array, PerCpuArray};
 use aya::programs::{
@@ -13,8 +13,8 @@ use aya::programs::{
 };
 use aya::{Ebpf, EbpfLoader};
 
-/// Compiled from `crates/io/bpf/traffic.bpf.c` by the script beside it.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../crates/io/bpf/traffic.o");
+/// Compiled from `lab/bpf/traffic.bpf.c` by `crates/io/bpf/build`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/traffic.o");
 
 /// Counts and drops what reaches an interface, as long as it lives.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ fn index(namespace: &Namespace, interface: &str) -> Result<u32, LiveError> {
         )?;
         rustix::net::netdevice::name_to_index(socket, interface)
     })?;
-    found.map_err(|error| LiveError::file(interface, error.into()))
+    Ok(found.map_err(|error| TestbedError::file(interface, error.into()))?)
 }
 
 #[cfg(test)]

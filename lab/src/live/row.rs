@@ -5,9 +5,9 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
-use super::cpu::CpuUse;
 use super::generator::Window;
 use super::path::Path;
+use crate::testbed::cpu_time::CpuUse;
 
 /// The figures of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

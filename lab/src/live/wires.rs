@@ -4,10 +4,7 @@
 //! source  eth ── lan  middle  wan ── eth  sink
 //! ```
 
-use std::process::Command;
-
-use super::error::LiveError;
-use super::namespace::Namespace;
+use crate::testbed::{End, Namespace, TestbedError, lay};
 
 /// The interface of source and sink.
 pub(super) const END: &str = "eth";
@@ -20,6 +17,8 @@ const LAN_MAC: &str = "02:00:00:00:4d:01";
 const SOURCE_MAC: &str = "02:00:00:00:4d:0a";
 /// The sink, by which everything is routed.
 pub(super) const SINK_ADDRESS: &str = "203.0.113.10";
+/// Frames are whole, with their checksums.
+const WITHOUT: &[&str] = &["tx", "tso", "gso"];
 
 /// Three namespaces and two virtual cables.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Wires {
 }
 
 impl Wires {
-    pub(super) fn build() -> Result<Wires, LiveError> {
+    pub(super) fn build() -> Result<Wires, TestbedError> {
         let wires = Wires {
             source: Namespace::new("source")?,
             middle: Namespace::new("middle")?,
@@ -43,30 +42,19 @@ impl Wires {
         Ok(wires)
     }
 
-    /// Whether an XDP program is on an interface of the middle.
-    pub(super) fn has_program(&self, interface: &str) -> bool {
-        let shown = Command::new("ip")
-            .args(["-n", self.middle.name(), "-o", "link", "show", interface])
-            .output();
-        shown.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("prog/xdp"))
-    }
-
     fn cable(
         &self,
         near: &str,
         end: &Namespace,
         near_mac: &str,
         end_mac: &str,
-    ) -> Result<(), LiveError> {
-        let middle = &self.middle;
-        let peer = format!("peer name {END} address {end_mac} netns {}", end.name());
-        middle.ip(&format!("link add {near} address {near_mac} type veth {peer}"))?;
-        for (namespace, interface) in [(middle, near), (end, END)] {
-            // No chatter of IPv6; and frames whole, with their checksums.
-            namespace.exec(&format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"), "")?;
-            namespace.exec(&format!("ethtool -K {interface} tx off tso off gso off"), "")?;
-            namespace.ip(&format!("link set {interface} up"))?;
-        }
-        Ok(())
+    ) -> Result<(), TestbedError> {
+        let of = |namespace, interface, mac| End {
+            namespace,
+            interface,
+            mac: Some(mac),
+            without: WITHOUT,
+        };
+        lay(of(&self.middle, near, near_mac), of(end, END, end_mac))
     }
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rheostat_base::Time;
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_hundredths;
@@ -22,6 +21,7 @@ use rheostat_traffic::tuple_of;
 use serde::Serialize;
 
 use crate::error::BenchError;
+use crate::testbed::{Cores, lanes};
 
 /// Functions of the longest chain (thesis, section 5.1.1).
 const FUNCTIONS: usize = 6;
@@ -74,12 +74,8 @@ struct Arrival {
 /// # Errors
 /// [`BenchError`] when there is no memory for the flows, or no core.
 pub fn measure(flows: u32, mut done: impl FnMut(&LookupRow)) -> Result<(), BenchError> {
-    if let Some(core) = CoreSet::available()?.cores().first() {
-        pin_current_thread(*core)?;
-    }
-    let hasher = FlowHasher::new(std::array::from_fn(|word| {
-        (word as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95)
-    }));
+    pin_current_thread(Cores::available()?.first())?;
+    let hasher = lanes::hasher(0);
     for functions in 1..=FUNCTIONS {
         let mut one = Tables::new(1, functions, flows, hasher)?;
         let mut each = Tables::new(functions, 1, flows, hasher)?;

@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use rheostat_base::{Clock, LaneId};
-use rheostat_kernel::CoreSet;
 use rheostat_measure::memory::{LAN, WAN};
-use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, StageSwitch};
-use rheostat_state::FlowHasher;
 use rheostat_steer::{HashKey, Orientation, Steering};
 
 use super::feed::Feed;
 use crate::costs::meter::{Meter, metered};
-use crate::dut;
 use crate::error::BenchError;
+use crate::testbed::{Cores, dut, lanes};
 
 /// Entries of the indirection table, and shards: those of a run by default.
 const BUCKETS: usize = 512;
@@ -48,11 +43,8 @@ impl Testbed {
         hops: Option<StageSwitch>,
         is_metered: bool,
     ) -> Result<Testbed, BenchError> {
-        let cores = CoreSet::available()?.cores().to_vec();
-        if cores.len() < LANES {
-            return Err(BenchError::TooFewCores { lanes: LANES, cores: cores.len() });
-        }
-        let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
+        let cores = Cores::of_lanes(0, LANES)?;
+        let pool = lanes::pool(BUFFERS)?;
         let sides = vec![Orientation::Inside, Orientation::Outside];
         let steering = Arc::new(Steering::new(&HashKey::MICROSOFT, BUCKETS, SHARDS, sides)?);
         let clock = Clock::new();
@@ -66,12 +58,12 @@ impl Testbed {
             meters = of_lanes;
         }
         let chain = dut::firewall()?;
-        let hasher = FlowHasher::new(StdRng::seed_from_u64(1).random());
+        let hasher = lanes::hasher(1);
         // Flows fall into shards by chance.
         let capacity = 2 * flows as usize / SHARDS + 64;
         let shards = dut::shards(&chain, &steering, capacity, (hasher, 1))?;
         let config = RuntimeConfig {
-            workers: cores.into_iter().take(LANES).map(Some).collect(),
+            workers: cores.bound(LANES),
             handoff_capacity: HANDOFF,
             offloading: 1,
             hops,
@@ -113,10 +105,6 @@ impl Testbed {
 
     /// Ends it.
     pub(super) fn stop(self) -> Result<RunReport, BenchError> {
-        let report = self.runtime.join()?;
-        match report.violations.first() {
-            Some(violation) => Err(BenchError::Violated(violation.clone())),
-            None => Ok(report),
-        }
+        lanes::finish(self.runtime)
     }
 }

@@ -1,48 +1,32 @@
 //! Thousands of flows that leave their lanes and come home under load, while shards move.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use rheostat_base::{Clock, DeviceId, LaneId, ShardId};
-use rheostat_io::{Device, Drawing, Driver, SimConfig, SimNic};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig};
-use rheostat_run::{LaneSample, Migrator, Move, Routes, RunReport, Runtime, RuntimeConfig};
-use rheostat_state::FlowHasher;
-use rheostat_traffic::{Mix, MixConfig};
+use rheostat_base::{LaneId, ShardId};
+use rheostat_run::{LaneSample, Migrator, Move, RunReport, Runtime};
 
 use super::numbers::Numbers;
 use super::sabotage::Sabotaged;
 use super::{OffloadBench, Transitions};
-use crate::dut;
 use crate::error::BenchError;
+use crate::migrate::DESCRIPTORS;
+use crate::testbed::{MOST_PACKETS, MixLoad, SHARDS};
 
-/// Entries of the indirection table, and shards: those of a run by default.
-const BUCKETS: usize = 512;
-const SHARDS: u16 = 128;
 /// Working lanes, then an offloading one.
 const WORKING: u16 = 2;
 const LANES: u16 = WORKING + 1;
 /// Shards that move together.
 const TOGETHER: usize = 8;
-const DESCRIPTORS: u32 = 1 << 14;
-const BUFFERS: u32 = 1 << 16;
-const HANDOFF: usize = 1 << 13;
-const FLOWS_PER_SHARD: usize = 4_096;
-const FLOWS: u32 = 2_048;
-/// Packets that can be distinguished.
-const MOST_PACKETS: u64 = 1 << 26;
 /// From one change of what leaves to the next.
 const STEP: Duration = Duration::from_millis(2);
 
 /// Runs the firewall on the synthetic mix until so many flows have left and come home.
 pub(super) fn run(bench: &OffloadBench) -> Result<Transitions, BenchError> {
-    let clock = Clock::new();
     let numbers = Numbers::new(MOST_PACKETS);
-    let mut runtime = start(bench, &numbers, clock)?;
+    let mut runtime = start(bench, &numbers)?;
     let last = Instant::now() + bench.limit;
     let mut rng = StdRng::seed_from_u64(bench.seed);
     loop {
@@ -95,38 +79,19 @@ fn choose(migrator: &Migrator, rng: &mut StdRng) -> Vec<Move> {
     shards.into_iter().map(cross).collect()
 }
 
-fn start(bench: &OffloadBench, numbers: &Numbers, clock: Clock) -> Result<Runtime, BenchError> {
-    let pool = Mempool::new(&MempoolConfig { buffers: BUFFERS, ..MempoolConfig::default() })?;
-    let steering = Arc::new(dut::steering(BUCKETS, SHARDS.into())?);
-    let mix = MixConfig {
-        seed: bench.seed,
-        flows: FLOWS,
+fn start(bench: &OffloadBench, numbers: &Numbers) -> Result<Runtime, BenchError> {
+    let load = MixLoad {
+        lanes: LANES,
+        offloading: usize::from(LANES - WORKING),
+        flows: 2_048,
         packets_per_second: bench.packets_per_second,
-        packets: Some(MOST_PACKETS),
-        ..MixConfig::default()
+        descriptors: DESCRIPTORS,
+        seed: bench.seed,
     };
-    let mut nic = SimConfig::new("load", LANES, steering.clone());
-    nic.descriptors = DESCRIPTORS;
-    nic.driver = Driver::Pumped(Drawing::Ahead(Arc::new(clock.clone())));
-    let sink = |_| match bench.sabotage {
+    load.start(|_| match bench.sabotage {
         Some(sabotage) => Box::new(Sabotaged::new(numbers.sink(), sabotage)),
         None => numbers.sink(),
-    };
-    let nic = SimNic::open(nic, Box::new(Mix::new(mix)?), sink, &pool)?;
-    let devices: Vec<Box<dyn Device>> = vec![Box::new(nic)];
-    let chain = dut::firewall()?;
-    let hasher = FlowHasher::new(StdRng::seed_from_u64(bench.seed).random());
-    let shards = dut::shards(&chain, &steering, FLOWS_PER_SHARD, (hasher, bench.seed))?;
-    let cores = CoreSet::available()?.cores().len();
-    let config = RuntimeConfig {
-        workers: vec![None; cores.clamp(2, LANES.into())],
-        handoff_capacity: HANDOFF,
-        offloading: usize::from(LANES - WORKING),
-        ..RuntimeConfig::new(LANES.into(), pool, steering, hasher)
-    };
-    let routes = Routes(vec![DeviceId(0)]);
-    let service = |_| chain.service(&routes, None);
-    Ok(Runtime::start(config, devices, clock, service, shards)?)
+    })
 }
 
 fn account(report: &RunReport, numbers: &Numbers) -> Transitions {

@@ -11,9 +11,9 @@ use rheostat_run::{Routes, Service};
 use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
-use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::real::busy_work::{BusyWork, RoundTime};
+use crate::testbed::dut::{self, Bounce};
 
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 10;

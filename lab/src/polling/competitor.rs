@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use rheostat_kernel::priority::{Priority, RaisedPriority};
 
 use crate::error::BenchError;
 use crate::real::busy_work::run;
+use crate::testbed::Process;
 
 /// The name of the subcommand that a competitor is started by.
 pub const COMPETITOR: &str = "competitor";
@@ -45,7 +46,7 @@ impl Progress {
 
 /// The program, at work in a process of its own; killed when dropped.
 pub(super) struct Competitor {
-    child: Child,
+    _process: Process,
     ask: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
@@ -54,16 +55,14 @@ impl Competitor {
     /// Starts a thread on each of these cores, at this nice value.
     pub(super) fn start(cores: &[CoreId], nice: i8) -> Result<Competitor, BenchError> {
         let cores: Vec<_> = cores.iter().map(|core| core.0.to_string()).collect();
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["bench", COMPETITOR, "--cores", &cores.join(",")])
-            .arg(format!("--nice={nice}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", COMPETITOR, "--cores", &cores.join(",")]);
+        command.arg(format!("--nice={nice}")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command)?;
         let piped = || BenchError::Io(io::Error::from(io::ErrorKind::BrokenPipe));
-        let ask = child.stdin.take().ok_or_else(piped)?;
-        let answers = BufReader::new(child.stdout.take().ok_or_else(piped)?);
-        Ok(Competitor { child, ask, answers })
+        let ask = process.child().stdin.take().ok_or_else(piped)?;
+        let answers = BufReader::new(process.child().stdout.take().ok_or_else(piped)?);
+        Ok(Competitor { _process: process, ask, answers })
     }
 
     /// How far it is.
@@ -83,14 +82,6 @@ impl Competitor {
         let first = self.progress()?;
         std::thread::sleep(time);
         Ok(self.progress()?.since(first).rate())
-    }
-}
-
-impl Drop for Competitor {
-    fn drop(&mut self) {
-        // It has ended on its own at worst.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::{Clock, ClockSource, CoreId, QueueId};
 use rheostat_io::{Device, DrawnArrivals, NullSink, OpenError, SimConfig, SimNic, Sink};
-use rheostat_kernel::CoreSet;
 use rheostat_measure::quantiles::median;
-use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
+use rheostat_packet::mbuf::PoolError;
+use rheostat_packet::{Burst, Mempool, PoolCache};
 use rheostat_run::poll::metronome::Mode;
 use rheostat_run::{
     LanePolling, LaneSample, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, WorkerPolling,
 };
-use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
 use super::chain::{Equipment, PollingChain};
@@ -21,9 +20,9 @@ use super::slices::{Seen, Slice, Slices};
 use super::stopwatch::Stopwatch;
 use crate::datagrams::{Datagrams, Spacing};
 use crate::disturbance::Disturbance;
-use crate::dut;
 use crate::error::BenchError;
 use crate::real::intervals::{arrived, no_room};
+use crate::testbed::{Cores, dut, lanes};
 use crate::worker_time::WorkersCpu;
 
 /// Entries of the indirection table, and shards.
@@ -35,8 +34,6 @@ const HANDOFF: usize = 1 << 10;
 const FLOWS: u16 = 1_024;
 /// Memory for the packets of a trial.
 const MEMORY: usize = 640 << 20;
-/// How long packets that are under way at the end may take.
-const DRAIN: Duration = Duration::from_secs(5);
 /// How long a slice is.
 const SLICE: Duration = Duration::from_millis(100);
 /// What is drawn beyond the end of a trial, which may come late.
@@ -67,7 +64,7 @@ impl Span {
 /// What trials of one chain on so many lanes run on.
 pub(super) struct Testbed {
     lanes: usize,
-    cores: Vec<CoreId>,
+    cores: Cores,
     equipment: Equipment,
     steering: Arc<Steering>,
     config: SimConfig,
@@ -78,10 +75,8 @@ impl Testbed {
     pub(super) fn new(chain: PollingChain, lanes: usize, seed: u64) -> Result<Testbed, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, BUCKETS)?);
         let config = SimConfig::new("polling", lanes as u16, steering.clone());
-        let cores = CoreSet::available()?.cores().to_vec();
-        if cores.len() < lanes {
-            return Err(BenchError::TooFewCores { lanes, cores: cores.len() });
-        }
+        let cores = Cores::available()?;
+        cores.require(lanes)?;
         Ok(Testbed {
             lanes,
             cores,
@@ -94,12 +89,12 @@ impl Testbed {
 
     /// The cores that so many workers are pinned to.
     pub(super) fn cores(&self, workers: usize) -> Vec<CoreId> {
-        self.cores.iter().cycle().take(workers).copied().collect()
+        self.cores.in_turn(workers)
     }
 
     /// What arrives in a trial at so many packets a second.
     pub(super) fn draw(&self, rate: f64, span: Span) -> Result<DrawnArrivals, BenchError> {
-        let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
+        let pool = lanes::pool(64)?;
         let source = Box::new(Datagrams::new(FLOWS, Spacing::Poisson, rate, self.seed));
         let within = (span.whole(), MEMORY);
         Ok(DrawnArrivals::draw_within(&self.config, source, &pool, within)?)
@@ -115,9 +110,8 @@ impl Testbed {
         SimNic::open_drawn(&self.config, drawn, clock, sink)
     }
 
-    fn pool(&self) -> Result<Mempool, BenchError> {
-        let buffers = self.lanes as u32 * (DESCRIPTORS + 3 * HANDOFF as u32) + 4_096;
-        Ok(Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?)
+    fn pool(&self) -> Result<Mempool, PoolError> {
+        lanes::pool(self.lanes as u32 * (DESCRIPTORS + 3 * HANDOFF as u32) + 4_096)
     }
 
     /// Runs one trial: `workers` workers that poll so, what arrives, and perhaps another program.
@@ -131,12 +125,10 @@ impl Testbed {
         let stopwatch = Stopwatch::new(clock.clone());
         let nic = self.nic(drawn, &clock, |_| stopwatch.sink())?;
         let source = nic.monitor();
-        let hasher = FlowHasher::new(std::array::from_fn(|i| {
-            (self.seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
-        }));
+        let hasher = lanes::hasher(self.seed);
         let config = RuntimeConfig {
             polling,
-            workers: self.cores(workers).into_iter().map(Some).collect(),
+            workers: self.cores.bound(workers),
             handoff_capacity: HANDOFF,
             reporting: LoadReporting::Lanes,
             ..RuntimeConfig::new(self.lanes, self.pool()?, self.steering.clone(), hasher)
@@ -159,19 +151,11 @@ impl Testbed {
             slices.add(reading.since(&last), latencies);
             last = reading;
         }
-        runtime.stop_sources();
-        let drained = Instant::now();
-        while !runtime.is_finished() && drained.elapsed() < DRAIN {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let report = runtime.join()?;
-        if source.source_work().is_some_and(|work| work.late > 0) {
-            return Err(BenchError::LateWindow);
-        }
-        match report.violations.into_iter().next() {
-            Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(slices.finish()),
-        }
+        lanes::drain(&runtime);
+        let ended = lanes::finish(runtime);
+        lanes::in_time(source.as_ref())?;
+        ended?;
+        Ok(slices.finish())
     }
 
     /// What a packet costs the lane that takes it from the device before anything is done with it, in nanoseconds: to

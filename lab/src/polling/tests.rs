@@ -67,7 +67,7 @@ fn processor_time_is_that_of_workers_and_shows_whether_they_sleep() {
 
 #[test]
 fn more_lanes_than_cores_are_refused() {
-    let cores = CoreSet::available().unwrap().cores().len();
+    let cores = Cores::available().unwrap().count();
     let bench = PollingBench { lanes: cores + 1, ..bench(&[PolicyUnderTest::Busy], &[0.0]) };
     let error = bench.prepare().err().unwrap();
     assert!(matches!(error, BenchError::TooFewCores { .. }), "{error}");

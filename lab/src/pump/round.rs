@@ -10,6 +10,7 @@ use rheostat_io::{
 use rheostat_packet::{Burst, Mempool, PoolCache};
 
 use crate::error::BenchError;
+use crate::testbed::lanes;
 
 /// How long the lane is there before and, at least, after.
 const BEFORE: Duration = Duration::from_millis(5);
@@ -55,9 +56,7 @@ impl Round {
         let mut rx = nic.queues().remove(0).rx;
         let polls = be_away(&mut *rx, pool, away, clock);
         let dropped_pumped = dropped(&*monitor);
-        if monitor.source_work().is_some_and(|work| work.late > 0) {
-            return Err(BenchError::LateWindow);
-        }
+        lanes::in_time(&*monitor)?;
         let dropped_stepped = step(config, rate, pool, &polls)?;
         let gaps = polls.windows(2).map(|pair| pair[1].now.since(pair[0].now));
         let longest = gaps.max().unwrap_or_default();

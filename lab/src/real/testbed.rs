@@ -9,8 +9,7 @@ use rheostat_control::config::BalanceConfig;
 use rheostat_control::{BalanceBoard, Balancer, Balancing, Role};
 use rheostat_functions::shipped;
 use rheostat_io::{Device, Drawing, DrawnArrivals, Driver, OpenError, Pacing, SimConfig, SimNic};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig};
+use rheostat_packet::Mempool;
 use rheostat_run::{
     Classes, LaneSample, LoadReporting, Routes, RunReport, Runtime, RuntimeConfig, Sample, Service,
 };
@@ -23,11 +22,12 @@ use super::busy_work::BusyWork;
 use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
 use super::observer::Observer;
 use crate::disturbance::Disturbance;
-use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::plans::{PlanLog, Watched};
 use crate::record::Run;
 use crate::scenario::{ChainName, LatencyGoals, Scenario, policy_of};
+use crate::testbed::dut::{self, Bounce};
+use crate::testbed::{Cores, lanes as runs};
 
 /// Flows that a shard has room for.
 const FLOWS: usize = 1 << 13;
@@ -38,8 +38,6 @@ const MOST_PACKETS: u64 = 1 << 27;
 const BEYOND: Duration = Duration::from_secs(1);
 /// Memory that the packets of a run take at most while they are not due, in bytes: some hundred for each.
 const MOST_MEMORY: usize = 1 << 30;
-/// How long packets that are under way at the end may take.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// When packets arrive.
 #[derive(Clone, Copy, Debug)]
@@ -82,14 +80,7 @@ impl Testbed<'_> {
 
     /// What is drawn at random of flow tables and shards.
     fn random(&self) -> (FlowHasher, u64) {
-        (self.hasher(), self.trial.seed)
-    }
-
-    fn hasher(&self) -> FlowHasher {
-        let seed = self.trial.seed;
-        FlowHasher::new(std::array::from_fn(|i| {
-            (seed + i as u64 + 1).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(29)
-        }))
+        (runs::hasher(self.trial.seed), self.trial.seed)
     }
 
     fn drive(
@@ -106,17 +97,16 @@ impl Testbed<'_> {
         // All queues full, and what lanes and hold queues have.
         let buffers =
             trial.lanes as u32 * (scenario.queue.next_power_of_two() + 3 * HANDOFF as u32) + 4_096;
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let pool = runs::pool(buffers)?;
         let nic = self.nic(&steering, &clock, &observer, &pool)?;
         let source = nic.monitor();
         let of_shards = (lanes, shards.len());
         let policy = policy_of(&trial.policy);
         let is_static = policy == "rss";
-        let cores = CoreSet::available()?;
         let plans_offloading = scenario.offloading.is_some() && !is_static;
         let config = RuntimeConfig {
             // Where lanes are more than cores, they take turns.
-            workers: cores.cores().iter().cycle().take(lanes).copied().map(Some).collect(),
+            workers: Cores::available()?.bound(lanes),
             handoff_capacity: HANDOFF,
             plans_offloading,
             classes: (plans_offloading || scenario.goals.is_some()).then(|| {
@@ -127,7 +117,7 @@ impl Testbed<'_> {
                 })
             }),
             reporting: if is_static { LoadReporting::Lanes } else { LoadReporting::Shards },
-            ..RuntimeConfig::new(lanes, pool, steering, self.hasher())
+            ..RuntimeConfig::new(lanes, pool, steering, runs::hasher(trial.seed))
         };
         let service = |lane| Box::new(BusyWork::new(service(lane), rounds)) as Box<dyn Service>;
         let runtime = Runtime::start(config, vec![nic], clock.clone(), service, shards)?;
@@ -142,17 +132,12 @@ impl Testbed<'_> {
             controller.stop();
             log.summary(policy == "rsspp")
         });
-        let report = runtime.join()?;
+        let ended = runs::finish(runtime);
+        runs::in_time(source.as_ref())?;
         let mut run = intervals.finish().into_run(run);
         run.plans = plans;
-        account(&mut run, &report, &observer);
-        if source.source_work().is_some_and(|work| work.late > 0) {
-            return Err(BenchError::LateWindow);
-        }
-        match report.violations.into_iter().next() {
-            Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(run),
-        }
+        account(&mut run, &ended?, &observer);
+        Ok(run)
     }
 
     /// Draws what arrives in a run of this length, for this testbed and all that differ from it in the policy alone. `None`
@@ -162,7 +147,7 @@ impl Testbed<'_> {
         let Arriving::OpenLoop(rate) = arriving else { return Ok(None) };
         let config = self.config(&Arc::new(scenario.steering()?));
         let source = scenario.source(trial.lanes, rate, trial.seed)?;
-        let pool = Mempool::new(&MempoolConfig { buffers: 64, ..MempoolConfig::default() })?;
+        let pool = runs::pool(64)?;
         match DrawnArrivals::draw_within(&config, source, &pool, (length + BEYOND, MOST_MEMORY)) {
             Ok(drawn) => Ok(Some(drawn)),
             Err(OpenError::Window { .. }) => Ok(None),
@@ -263,11 +248,7 @@ impl Testbed<'_> {
             }
         }
         let disturbed = Disturbance::read().since(undisturbed);
-        runtime.stop_sources();
-        let drained = Instant::now();
-        while !runtime.is_finished() && drained.elapsed() < DRAIN {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        runs::drain(runtime);
         let Trial { policy, lanes, load, seed } = self.trial.clone();
         let run = Run {
             scenario: self.scenario.name.clone(),
@@ -328,9 +309,7 @@ mod tests {
     /// What the account states about a run to which so many packets arrived, one of them refused by the firewall and
     /// one dropped by a full queue, and from which those with these stamps left.
     fn said(arrived: u64, left: &[u32]) -> (u64, u64, u64) {
-        let pool =
-            Mempool::new(&MempoolConfig { buffers: 16, ..MempoolConfig::default() }).unwrap();
-        let mut cache = PoolCache::new(pool);
+        let mut cache = PoolCache::new(runs::pool(16).unwrap());
         let observer = Observer::new(Clock::new(), 64);
         let mut packet = |stamp: &u32| {
             let mut packet = cache.alloc_from(&[0; 64]).unwrap();

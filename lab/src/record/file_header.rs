@@ -1,10 +1,10 @@
 //! What a file of results begins with.
 
 use rheostat_measure::machine::Machine;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::record::{Build, Header, unknown_profile};
 use serde::{Deserialize, Serialize};
 
+use crate::noise::Noise;
 use crate::scenario::Scenario;
 
 /// Everything that a figure can be traced to.

@@ -1,11 +1,11 @@
 //! What all runs of one policy, number of lanes and load come to.
 
 use rheostat_measure::confidence::Median;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::rounding::to_ten_thousandths;
 use serde::{Deserialize, Serialize};
 
 use super::Run;
+use crate::noise::Noise;
 use crate::scenario::again;
 
 /// A row of a comparison: medians over the seeds. The fields are those of the JSON output.

@@ -1,12 +1,12 @@
 //! Runs by what they are of.
 
 use rheostat_measure::confidence::LEAST;
-use rheostat_measure::noise::Noise;
 use rheostat_plot::SERIES;
 use rheostat_steer::{dispatch, policy};
 
 use super::estimate::Estimate;
 use super::metric::Metric;
+use crate::noise::Noise;
 use crate::record::Run;
 
 /// All runs of one policy on so many lanes under one load: they differ in their seeds.

@@ -6,13 +6,13 @@ mod latency;
 mod plans;
 mod time;
 
-use rheostat_measure::noise::Noise;
 use rheostat_plot::Chart;
 
 use super::cells::{Cell, distinct};
 use super::metric::Metric;
 use super::sentence::{Other, Reference, compared};
 use super::versus::Versus;
+use crate::noise::Noise;
 use crate::record::Results;
 use crate::scenario::again;
 

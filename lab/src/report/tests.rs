@@ -3,10 +3,10 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat_measure::machine::Machine;
-use rheostat_measure::noise::Noise;
 
 use super::figures::both::Both;
 use super::figures::figures;
+use crate::noise::Noise;
 use crate::record::{FileHeader, Plans, Results, Run, Series};
 
 /// The shape of made-up results.

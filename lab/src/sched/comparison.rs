@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use rheostat_measure::noise::Noise;
 use rheostat_measure::rounding::to_thousandths;
 use rheostat_serve::AvailableScheduler;
 use rheostat_tcp::sched::Outstanding;
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::core_to_core::{are_like, range};
 use super::row::SchedBenchRow;
 use super::workload::RigWorkload;
+use crate::noise::Noise;
 use crate::offered_load::OfferedLoad;
 use crate::sim::sched::{RequestCosts, SchedBench, SchedError, SchedRow};
 

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rheostat_base::CoreId;
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use rheostat_measure::rounding::to_tenths;
+
+use crate::testbed::Cores;
 
 /// Round trips that are timed together, and how often they are.
 const ROUND_TRIPS: u32 = 500;
@@ -83,7 +84,7 @@ pub(super) fn core_to_core_ns([near, far]: [CoreId; 2]) -> Result<f64, CoreError
 
 /// The cores of the first two workers, if this process may use two.
 pub(super) fn first_two() -> Result<Option<[CoreId; 2]>, CoreError> {
-    Ok(CoreSet::available()?.cores().first_chunk().copied())
+    Ok(Cores::available()?.as_slice().first_chunk().copied())
 }
 
 /// The least and the greatest of distances, to tenths.
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn threads_answer_each_other_on_one_core_too() {
-        let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
+        let core = Cores::available().unwrap().first();
         assert!(core_to_core_ns([core; 2]).unwrap() > 0.0);
     }
 

@@ -18,10 +18,11 @@ use rheostat_base::{Clock, CoreId, Time};
 use rheostat_io::layer::shared_receive::{Sharing, share_receive};
 use rheostat_io::{Rest, RxQueue};
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
-use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
+use rheostat_packet::{Burst, PoolCache};
 
 use super::error::SchedBenchError;
 use crate::costs::Distribution;
+use crate::testbed::lanes;
 
 /// Times of each kind.
 const TIMES: usize = 20_000;
@@ -123,7 +124,7 @@ struct Receiver {
 
 /// The parts of two threads. Only the first one's device has packets.
 fn receivers(sharing: Sharing) -> Result<[Receiver; 2], SchedBenchError> {
-    let pool = Mempool::new(&MempoolConfig { buffers: 1_024, ..MempoolConfig::default() })?;
+    let pool = lanes::pool(1_024)?;
     let source = |is_empty| Box::new(Source { is_empty }) as Box<dyn RxQueue>;
     let mut queues = share_receive(vec![source(false), source(true)], sharing).into_iter();
     Ok([(); 2].map(|()| Receiver {
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn steps_of_two_threads_follow_one_another() {
-        let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
+        let core = crate::testbed::Cores::available().unwrap().first();
         let order = std::sync::Mutex::new(Vec::new());
         let step = |name: u64| {
             let order = &order;

@@ -31,7 +31,6 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::Clock;
 use rheostat_base::clock::Cycles;
-use rheostat_kernel::CoreSet;
 use rheostat_measure::quantiles::{Sorted, median};
 use rheostat_measure::record::{Build, Header};
 use rheostat_packet::BURST;
@@ -46,6 +45,7 @@ use super::rig::{Plan, Stages};
 use super::service::{RunningService, ServiceConfig};
 use crate::costs::{Distribution, wakes};
 use crate::sim::sched::{Cost, RequestCosts};
+use crate::testbed::Cores;
 
 /// How long requests are made before they are looked at.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -91,7 +91,7 @@ pub fn measure_request_costs(
 ) -> Result<RequestCosts, SchedBenchError> {
     let begun = Instant::now();
     let header = Header::new(build);
-    let cores = u16::try_from(CoreSet::available()?.cores().len()).unwrap_or(u16::MAX);
+    let cores = u16::try_from(Cores::available()?.count()).unwrap_or(u16::MAX);
     let probes = Probes { cores, windows: effort.windows };
     progress("TCP in and out, parsing, polls, waking");
     let alone = probes.probe("inline-dfcfs", 1, Outstanding::ONE, 1)?;

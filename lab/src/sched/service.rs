@@ -5,35 +5,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rheostat_base::Clock;
 use rheostat_base::clock::Cycles;
-use rheostat_base::{Clock, DeviceId};
 use rheostat_io::Device;
-use rheostat_ip::{Interface, Network, Policy};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Pool, Runtime, RuntimeConfig};
 use rheostat_serve::work::{Operations, Work, WorkConfig};
 use rheostat_serve::{
-    Application, AvailableScheduler, ListenerConfig, RequestTimes, ServeConfig, ServeControl,
-    TcpServer, TimesConfig,
+    Application, AvailableScheduler, RequestTimes, ServeConfig, ServeControl, TcpServer,
+    TimesConfig,
 };
 use rheostat_state::{FlowHasher, FragmentConfig};
-use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_tcp::sched::{Outstanding, Scheduler};
 
 use super::error::SchedBenchError;
 use super::members::{self, MEMBERS_TIME};
 use super::rig::{Clients, RigConfig, Totals};
 use super::workload::RigWorkload;
-use crate::error::BenchError;
+use crate::testbed::lanes::{finish, pool};
+use crate::testbed::{Cores, server};
 
-/// Entries of the indirection table, and shards.
-const SHARDS: usize = 128;
 /// Packet buffers for each receive queue.
 const BUFFERS: u32 = 8_192;
-const PORT: u16 = 80;
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const DEVICE: DeviceId = DeviceId(0);
 /// How long nothing may happen.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -83,52 +75,39 @@ impl RunningService {
         let ServiceConfig { connections, burst, records_stages, is_timed, .. } = *config;
         let name = scheduler.name().to_string();
         let (lanes, workers) = (members::lanes(scheduler), usize::from(scheduler.workers()));
-        let cores = CoreSet::available()?.cores().to_vec();
-        if cores.len() < workers {
-            return Err(BenchError::TooFewCores { lanes: workers, cores: cores.len() }.into());
-        }
-        let buffers = BUFFERS * workers as u32;
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
-        let key = HashKey::MICROSOFT;
-        let steering = Arc::new(Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?);
+        let cores = Cores::of_lanes(0, workers)?;
+        let pool = pool(BUFFERS * workers as u32)?;
+        let steering = server::steering()?;
         let clock = Clock::new();
         let rig = RigConfig {
-            device: DEVICE,
+            device: server::DEVICE,
             queues: lanes,
             connections,
             macs: [[2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1]],
             client: Ipv4Addr::new(10, 1, 0, 1),
-            server: (SERVER, PORT),
+            server: server::ADDRESS,
             records_stages,
         };
         let mac = rig.macs[1];
         let clients = Clients::new(rig, &steering, Arc::new(clock.clone()));
         let clients = clients.ok_or(SchedBenchError::Connections(connections.into()))?;
-        let interface = Interface {
-            addresses: vec!["10.0.0.1/8".parse().expect("an address")],
-            is_played: true,
-            ..Interface::new(DEVICE, "sim", mac)
-        };
-        let policy = Policy { announce: false, ..Policy::default() };
-        let network = Network::new(vec![interface], &[], policy).expect("one interface");
-        let network = Arc::new(network);
-        let listener = ListenerConfig { idle_timeout: None, ..ListenerConfig::new(PORT) };
+        let (network, listeners) = (server::network(mac), vec![server::listener()]);
         // Clients acknowledge that a connection is open with their first request, or after some time.
         let most = 2 * connections as usize + 1_024;
         let limits = ServeConfig { connections: most, half_open: most, ..ServeConfig::default() };
-        let mut server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16])?;
+        let mut service = TcpServer::new(app, listeners, limits, network, lanes, &server::SECRET)?;
         if is_timed {
             let times = TimesConfig::new(Arc::new(clock.clone()));
-            server = server.timing(TimesConfig { has_arrivals: true, ..times });
+            service = service.timing(TimesConfig { has_arrivals: true, ..times });
         }
         let named = AvailableScheduler::from(scheduler.name());
-        let server = server.under(named)?;
-        let members = members::members(scheduler, outstanding, &cores);
-        let pool_of_members = members.map(|members| server.start_members(&members)).transpose()?;
+        let service = service.under(named)?;
+        let members = members::members(scheduler, outstanding, cores.as_slice());
+        let pool_of_members = members.map(|members| service.start_members(&members)).transpose()?;
         let hasher = FlowHasher::fixed();
-        let shards = server.shards(SHARDS, hasher, FragmentConfig::default())?;
+        let shards = service.shards(server::SHARDS, hasher, FragmentConfig::default())?;
         let runtime_config = RuntimeConfig {
-            workers: cores[..lanes].iter().copied().map(Some).collect(),
+            workers: cores.bound(lanes),
             handoff_capacity: 1_024,
             sharing: named.sharing().map(|sharing| sharing.in_bursts_of(burst as usize)),
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
@@ -138,10 +117,10 @@ impl RunningService {
             runtime_config,
             devices,
             clock.clone(),
-            |lane| server.service(lane),
+            |lane| service.service(lane),
             shards,
         )?;
-        let control = server.control();
+        let control = service.control();
         let running =
             RunningService { name, runtime, members: pool_of_members, control, clients, clock };
         running.open()
@@ -206,11 +185,9 @@ impl RunningService {
     pub(super) fn stop(self, unrecorded: u64) -> Result<(), SchedBenchError> {
         // Before the drain, which ends connections.
         let totals = self.clients.totals();
-        let report = self.runtime.join()?;
+        let ended = finish(self.runtime);
         self.members.map(|members| members.stop_within(MEMBERS_TIME).into_result()).transpose()?;
-        if let Some(violation) = report.violations.first() {
-            return Err(BenchError::Violated(violation.clone()).into());
-        }
+        ended?;
         let Totals { broken, no_buffer, stray, .. } = totals;
         if broken + no_buffer + stray + unrecorded > 0 {
             let scheduler = self.name;

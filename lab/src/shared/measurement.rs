@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Exp1;
-use rheostat_base::{Clock, ClockSource, CoreId, Histogram};
+use rheostat_base::{Clock, ClockSource, Histogram};
 use rheostat_measure::quantiles::median;
 use rheostat_packet::{Mempool, MempoolConfig};
 
@@ -18,6 +18,7 @@ use super::source::Source;
 use super::worker::{self, Run, Seen};
 use super::{QueueKind, SharedBench, Work};
 use crate::error::BenchError;
+use crate::testbed::Cores;
 
 /// Longest run that ends by a number of packets.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -73,15 +74,17 @@ fn pool(bench: &SharedBench, (workers, size, _): Case) -> Result<Mempool, BenchE
 fn work(
     run: &Run<'_>,
     workers: usize,
-    cores: &[CoreId],
+    cores: &Cores,
     pool: &Mempool,
     over: impl FnOnce(),
 ) -> Vec<Seen> {
-    let ready = Barrier::new(workers + 1);
+    let (ready, cores) = (Barrier::new(workers + 1), cores.in_turn(workers));
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers)
-            .map(|number| {
-                let (ready, core) = (&ready, cores[number % cores.len()]);
+        let threads: Vec<_> = cores
+            .into_iter()
+            .enumerate()
+            .map(|(number, core)| {
+                let ready = &ready;
                 scope.spawn(move || worker::run(run, number, core, pool, ready))
             })
             .collect();
@@ -96,7 +99,7 @@ fn work(
 pub(super) fn measure_rates(
     bench: &SharedBench,
     case: Case,
-    cores: &[CoreId],
+    cores: &Cores,
 ) -> Result<Vec<Rate>, BenchError> {
     let (workers, _, _) = case;
     let (clock, pool) = (Clock::new(), pool(bench, case)?);
@@ -143,7 +146,7 @@ pub(super) fn measure_order(
     bench: &SharedBench,
     kind: QueueKind,
     case: Case,
-    cores: &[CoreId],
+    cores: &Cores,
 ) -> Result<Order, BenchError> {
     let each = bench.packets / count(kind, case.0) as u64;
     let sources = vec![(each, Vec::new()); count(kind, case.0)];
@@ -155,7 +158,7 @@ pub(super) fn measure_latency(
     bench: &SharedBench,
     kind: QueueKind,
     case: Case,
-    (pps, cores): (f64, &[CoreId]),
+    (pps, cores): (f64, &Cores),
 ) -> Result<Order, BenchError> {
     let queues = count(kind, case.0);
     let mut rng = StdRng::seed_from_u64(1);
@@ -179,7 +182,7 @@ fn measure_departures(
     bench: &SharedBench,
     kind: QueueKind,
     case: Case,
-    (clock, cores): (&Clock, &[CoreId]),
+    (clock, cores): (&Clock, &Cores),
     sources: Vec<(u64, Vec<u64>)>,
 ) -> Result<Order, BenchError> {
     let (workers, _, work_done) = case;
@@ -195,7 +198,7 @@ fn measure_departures(
         left: &left,
         wanted,
         notes: true,
-        yields: workers > cores.len(),
+        yields: workers > cores.count(),
     };
     let start = Instant::now();
     let seen = work(&run, workers, cores, &pool, || {

@@ -3,7 +3,8 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp1};
-use rheostat_measure::noise::Noise;
+
+use crate::noise::Noise;
 
 /// The pauses of one lane: drawn from those that were measured, at times that know nothing of each other.
 #[derive(Debug)]

@@ -30,7 +30,6 @@ mod validation;
 
 use std::time::Duration;
 
-use rheostat_measure::noise::Noise;
 use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler, SchedulerError, SchedulerName};
 use thiserror::Error;
 
@@ -42,6 +41,7 @@ pub use self::row::SchedRow;
 use self::trial::Setting;
 pub use self::workload::{UnknownWorkload, Variability, Workload};
 use super::parallel::in_parallel;
+use crate::noise::Noise;
 
 /// Cores at most.
 pub const MOST_CORES: u16 = 64;

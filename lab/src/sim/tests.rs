@@ -146,7 +146,7 @@ fn pauses_of_the_machine_make_latencies_longer() {
     let scenario = scenario(&[("[0.85]", "[0.3]")]);
     let mut costs = Costs::built_in();
     // A pause of a millisecond in every hundred.
-    costs.noise = rheostat_measure::noise::Noise::of_gaps(&[1_000_000; 100], 10_000_000_000, 0);
+    costs.noise = crate::noise::Noise::of_gaps(&[1_000_000; 100], 10_000_000_000, 0);
     let p999 = |noisy| {
         let simulator = Simulator {
             scenario: &scenario,

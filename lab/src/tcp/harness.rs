@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, ClockSource};
 use rheostat_io::Device;
-use rheostat_kernel::CoreSet;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::reflection::reflect;
@@ -15,6 +14,7 @@ use super::row::Row;
 use super::testbed::Testbed;
 use super::{Load, TcpBench};
 use crate::error::BenchError;
+use crate::testbed::Cores;
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
     let load = Load { kind: super::Kind::Requests, ..bench.load };
     let mut testbed = Testbed::new(1, load.connections, |config| super::adapted(&load, config))?;
-    let core = CoreSet::available()?.cores()[bench.core];
+    let core = Cores::of_lanes(bench.core, 1)?.first();
     let queues = testbed.clients.queues();
     let stop = AtomicBool::new(false);
     let clock = Clock::new();

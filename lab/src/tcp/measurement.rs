@@ -15,6 +15,7 @@ use super::row::{Kind, Row};
 use super::testbed::{Running, Testbed};
 use super::{TcpBench, harness};
 use crate::error::BenchError;
+use crate::testbed::lanes::finish;
 
 /// Bytes of a long reply.
 const LONG: u32 = 1 << 20;
@@ -90,11 +91,8 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
         (windows(bench, &testbed, &running), grown)
     });
     let totals = testbed.clients.totals();
-    let report = running.runtime.join()?;
+    let report = finish(running.runtime)?;
     let sum = LaneSample::sum(&report.last.lanes);
-    if let Some(violation) = report.violations.first() {
-        return Err(BenchError::Violated(violation.clone()));
-    }
     let (windows, grown) = taken?;
     let dropped = sum.dropped_total();
     if dropped * 1_000 > sum.received {

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::applications::Repeat;
 use super::row::Kind;
-use super::testbed::{SHARDS, Testbed};
+use super::testbed::Testbed;
 use super::{Load, adapted};
 use crate::error::BenchError;
+use crate::testbed::lanes::finish;
+use crate::testbed::server::SHARDS;
 
 /// Shards that are moved at a time at most.
 const AT_ONCE: u64 = 8;
@@ -114,10 +116,7 @@ impl MovesBench {
         // A round of everything after the last one.
         thread::sleep(Duration::from_millis(500));
         let clients = testbed.clients.totals();
-        let report = running.runtime.join()?;
-        if let Some(violation) = report.violations.first() {
-            return Err(BenchError::Violated(violation.clone()));
-        }
+        finish(running.runtime)?;
         if moves < self.moves {
             return Err(BenchError::Slow { done: moves, asked: self.moves, limit: self.limit });
         }

@@ -21,13 +21,10 @@ pub use peer::Peer;
 pub use row::PeerRow;
 
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
-use rheostat_base::CoreId;
-use rheostat_kernel::core_set::{CoreSet, pin_current_thread};
-
 use crate::live::LiveError;
+use crate::testbed::{Cores, on_core};
 use client::Pace;
 use row::Measured;
 use station::Station;
@@ -57,11 +54,11 @@ impl PeersBench {
     /// # Errors
     /// [`LiveError`] when something is missing on the machine, or a peer does not answer.
     pub fn run(&self, peers: &[Peer]) -> Result<Vec<PeerRow>, LiveError> {
-        let cores = Cores::new()?;
-        on_core(cores.client, || {
+        let cores = cores()?;
+        on_core(cores.first(), || {
             let mut stations = Vec::new();
             for peer in peers.iter().chain(peers) {
-                stations.push(Station::build(*peer, self.connections, &self.rheo, cores.server)?);
+                stations.push(Station::build(*peer, self.connections, &self.rheo, cores.last())?);
             }
             for station in &mut stations {
                 station.client.run(Pace::Saturated { under_way: UNDER_WAY }, WARM_UP)?;
@@ -115,33 +112,10 @@ impl PeersBench {
     }
 }
 
-/// Where client and server run.
-#[derive(Clone, Copy, Debug)]
-struct Cores {
-    client: CoreId,
-    server: CoreId,
-}
-
-impl Cores {
-    /// The first core and the last.
-    fn new() -> Result<Cores, LiveError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(LiveError::NotRoot);
-        }
-        let available = CoreSet::available().map_err(LiveError::Cores)?;
-        let cores = available.cores();
-        Ok(Cores { client: cores[0], server: cores[cores.len() - 1] })
+/// The cores of client and server, which are the first and the last.
+fn cores() -> Result<Cores, LiveError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(LiveError::NotRoot);
     }
-}
-
-/// Runs `work` in a thread that keeps to a core.
-fn on_core<T: Send>(core: CoreId, work: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let running = scope.spawn(|| {
-            // Where that is refused, the figures are only less steady.
-            let _ = pin_current_thread(core);
-            work()
-        });
-        running.join().expect("what is measured returns its errors")
-    })
+    Ok(Cores::available()?)
 }

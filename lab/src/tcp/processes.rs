@@ -1,12 +1,13 @@
 //! Rows as processes of their own, and as many processes as lanes beside a row on several lanes.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use rheostat_measure::confidence::Median;
 
 use super::{Load, Row};
 use crate::error::BenchError;
+use crate::testbed::Process;
 
 /// How often a row on several lanes and its processes are measured, in turn: a processor that others slow down for a second
 /// makes one round wrong by up to half.
@@ -40,11 +41,11 @@ impl TcpProcesses {
             let row = self.wait(self.start(load, 0)?)?;
             let share = load.connections / load.lanes as u32;
             let part = Load { lanes: 1, connections: share, ..*load };
-            let children: Vec<_> =
+            let processes: Vec<_> =
                 (0..load.lanes).map(|core| self.start(&part, core)).collect::<Result<_, _>>()?;
             let mut sum = 0.0;
-            for child in children {
-                sum += self.wait(child)?.requests_per_second;
+            for process in processes {
+                sum += self.wait(process)?.requests_per_second;
             }
             ratios.push(row.requests_per_second / sum);
             rows.push(row);
@@ -55,7 +56,7 @@ impl TcpProcesses {
         Ok(Row { of_processes: Some(value), of_processes_range: Some([low, high]), ..row })
     }
 
-    fn start(&self, load: &Load, core: usize) -> Result<Child, BenchError> {
+    fn start(&self, load: &Load, core: usize) -> Result<Process, BenchError> {
         let mut command = Command::new(&self.rheo);
         command.args(["bench", "tcp", "--row", load.kind.name(), "--json"]);
         command.args(["--connections", &load.connections.to_string()]);
@@ -63,16 +64,15 @@ impl TcpProcesses {
         let ack_delay = format!("{}us", load.ack_delay.as_micros());
         command.args(["--under-way", &load.under_way.to_string(), "--ack-delay", &ack_delay]);
         command.args(&self.arguments);
-        Ok(command.stdout(Stdio::piped()).spawn()?)
+        Ok(Process::start(command.stdout(Stdio::piped()))?)
     }
 
-    fn wait(&self, child: Child) -> Result<Row, BenchError> {
-        let output = child.wait_with_output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
+    fn wait(&self, process: Process) -> Result<Row, BenchError> {
+        let (status, text) = process.finish()?;
         let row = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
-        row.filter(|_| output.status.success()).ok_or_else(|| BenchError::Process {
+        row.filter(|_| status.success()).ok_or_else(|| BenchError::Process {
             command: format!("{} bench tcp", self.rheo.display()),
-            problem: format!("{}, and it printed `{}`", output.status, text.trim()),
+            problem: format!("{status}, and it printed `{}`", text.trim()),
         })
     }
 }

@@ -1,28 +1,23 @@
 //! Lanes with a service, and clients of it.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use rheostat_base::{Clock, DeviceId, LaneId, QueueId};
+use rheostat_base::{Clock, LaneId, QueueId};
 use rheostat_io::Device;
-use rheostat_ip::{Interface, Network, Policy};
-use rheostat_kernel::CoreSet;
-use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
+use rheostat_ip::Network;
+use rheostat_packet::{Mempool, PoolCache};
 use rheostat_run::{Runtime, RuntimeConfig, Service};
-use rheostat_serve::{Application, ListenerConfig, ServeConfig, ServeControl, TcpServer};
+use rheostat_serve::{Application, ServeConfig, ServeControl, TcpServer};
 use rheostat_state::{FlowHasher, FragmentConfig};
-use rheostat_steer::{HashKey, Orientation, Steering};
+use rheostat_steer::Steering;
 use rheostat_traffic::clients::{Clients, ClientsConfig};
 
 use super::meter::{Metered, ServiceTicks};
 use crate::error::BenchError;
+use crate::testbed::{Cores, lanes as runs, server};
 
-/// Entries of the indirection table, and shards.
-pub(super) const SHARDS: usize = 128;
+/// Packet buffers for each lane.
 const BUFFERS: u32 = 4_096;
-const PORT: u16 = 80;
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const DEVICE: DeviceId = DeviceId(0);
 
 /// What a row is measured on.
 pub(super) struct Testbed {
@@ -48,24 +43,15 @@ impl Testbed {
         connections: u32,
         adapt: impl FnOnce(ClientsConfig) -> ClientsConfig,
     ) -> Result<Testbed, BenchError> {
-        let buffers = BUFFERS * lanes as u32;
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let pool = runs::pool(BUFFERS * lanes as u32)?;
         touch(&pool);
-        let key = HashKey::MICROSOFT;
-        let steering = Arc::new(Steering::new(&key, SHARDS, SHARDS, vec![Orientation::Inside])?);
-        let config = ClientsConfig::new(DEVICE, (SERVER, PORT), connections);
+        let steering = server::steering()?;
+        let config = ClientsConfig::new(server::DEVICE, server::ADDRESS, connections);
         let config = adapt(ClientsConfig { queues: lanes, ..config });
         let macs = config.macs;
         let clients = Clients::new(config, &steering);
-        let interface = Interface {
-            addresses: vec!["10.0.0.1/8".parse().expect("an address")],
-            is_played: true,
-            ..Interface::new(DEVICE, "sim", macs[1])
-        };
-        let policy = Policy { announce: false, ..Policy::default() };
-        let network = Network::new(vec![interface], &[], policy).expect("one interface");
-        let hasher = FlowHasher::fixed();
-        let (network, clock) = (Arc::new(network), Clock::new());
+        let (network, hasher) = (server::network(macs[1]), FlowHasher::fixed());
+        let clock = Clock::new();
         Ok(Testbed { clients, pool, clock, steering, network, hasher })
     }
 
@@ -77,17 +63,13 @@ impl Testbed {
         core: usize,
         limits: ServeConfig,
     ) -> Result<Running, BenchError> {
-        let cores = CoreSet::available()?.cores().to_vec();
-        if cores.len() < core + lanes {
-            return Err(BenchError::TooFewCores { lanes, cores: cores.len() });
-        }
-        let listener = ListenerConfig { idle_timeout: None, ..ListenerConfig::new(PORT) };
-        let network = self.network.clone();
-        let server = TcpServer::new(app, vec![listener], limits, network, lanes, &[7; 16]);
+        let cores = Cores::of_lanes(core, lanes)?;
+        let (listeners, network) = (vec![server::listener()], self.network.clone());
+        let server = TcpServer::new(app, listeners, limits, network, lanes, &server::SECRET);
         let server = server.expect("one listener");
-        let shards = server.shards(SHARDS, self.hasher, FragmentConfig::default())?;
+        let shards = server.shards(server::SHARDS, self.hasher, FragmentConfig::default())?;
         let config = RuntimeConfig {
-            workers: cores[core..core + lanes].iter().copied().map(Some).collect(),
+            workers: cores.bound(lanes),
             handoff_capacity: 1_024,
             ..RuntimeConfig::new(lanes, self.pool.clone(), self.steering.clone(), self.hasher)
         };

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rheostat_base::{Clock, CoreId};
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 
 use super::engine::{Engine, Tries};
 use super::lock::wait_while;
 use super::packets::{Packet, Packets};
 use crate::error::BenchError;
+use crate::testbed::Cores;
 
 /// Packets after which a lane ends its burst.
 const BURST: usize = 32;
@@ -32,11 +32,11 @@ pub(super) fn pass<E: Engine>(
     batch: usize,
     clock: &Clock,
 ) -> Result<Window, BenchError> {
-    let available = CoreSet::available()?;
+    let cores = Cores::of_lanes(0, lanes.len())?;
     let ready = &AtomicUsize::new(0);
     let all = lanes.len();
     let passed = thread::scope(|scope| {
-        let lanes = lanes.iter_mut().zip(&packets.by_lane).zip(available.cores().iter().copied());
+        let lanes = lanes.iter_mut().zip(&packets.by_lane).zip(cores.as_slice().iter().copied());
         let workers: Vec<_> = lanes
             .map(|((lane, own), core)| {
                 let four = packets.workload.reads_four();

@@ -1,9 +1,9 @@
 //! A case with real threads: workers of the runtime that share lanes, real sleeps, and the simulated NIC, which needs no
 //! core and never sleeps.
 
-mod busy_program;
 mod latency_meter;
 
+use std::hint::spin_loop;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -11,24 +11,22 @@ use std::time::Duration;
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_functions::shipped;
 use rheostat_io::{DrawnArrivals, Pacing, SimConfig, SimNic};
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::sleep::{SleepProfile, Sleeper, calibrate};
-use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::poll::{Busy, StepSleep};
 use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, Sample, Service};
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Limited, RateStep, Stepped};
 
-use self::busy_program::BusyProgram;
 use self::latency_meter::{Latencies, LatencyMeter};
 use super::observation::{LaneObservation, Observation, Vacations};
 use super::simulation::{Policy, Simulation};
 use crate::datagrams::Datagrams;
 use crate::disturbance::Disturbance;
-use crate::dut::{self, Bounce};
 use crate::error::BenchError;
 use crate::real::busy_work::{BusyWork, RoundTime};
 use crate::real::intervals::{arrived, delivered, no_room};
+use crate::testbed::dut::{self, Bounce};
+use crate::testbed::{Cores, Loops, lanes};
 use crate::worker_time::WorkersCpu;
 
 /// Entries of the indirection table, and shards.
@@ -87,11 +85,18 @@ impl Measurement {
         Ok(thread.join().expect("a calibration does not panic"))
     }
 
-    fn program(&self, is_disturbed: bool) -> Result<Option<BusyProgram>, BenchError> {
-        if !is_disturbed {
-            return Ok(None);
+    /// A CPU-bound program on all cores where lanes are to be disturbed, and none elsewhere.
+    fn program(&self, is_disturbed: bool) -> Result<Loops, BenchError> {
+        let mut program = Loops::default();
+        if is_disturbed {
+            for &core in Cores::available()?.as_slice() {
+                program.start("busy-program", core, || {
+                    spin_loop();
+                    true
+                })?;
+            }
         }
-        Ok(Some(BusyProgram::start(CoreSet::available()?.cores())?))
+        Ok(program)
     }
 
     /// Runs what `setup` describes with real threads, beside a CPU-bound program on all cores or without one. All lanes have
@@ -107,8 +112,7 @@ impl Measurement {
         let hasher = FlowHasher::new([setup.seed; FlowHasher::SEED_WORDS]);
         let shards = dut::shards(&shipped::empty(), &steering, 1, (hasher, setup.seed))?;
         let descriptors = setup.descriptors.next_power_of_two() as u32;
-        let buffers = 3 * lanes as u32 * descriptors + 8_192;
-        let pool = Mempool::new(&MempoolConfig { buffers, ..MempoolConfig::default() })?;
+        let pool = lanes::pool(3 * lanes as u32 * descriptors + 8_192)?;
 
         let mut config = SimConfig::new("load", lanes as u16, steering.clone());
         config.descriptors = descriptors;
@@ -127,7 +131,7 @@ impl Measurement {
         meter.measure(from, until);
         let nic = SimNic::open_drawn(&config, &drawn, Arc::new(clock.clone()), |_| meter.sink())?;
         let runtime_config = RuntimeConfig {
-            workers: self.cores(setup.workers)?,
+            workers: Cores::available()?.bound(setup.workers),
             polling: polling(&setup.policy),
             handoff_capacity: 1 << 10,
             reporting: LoadReporting::Lanes,
@@ -141,11 +145,8 @@ impl Measurement {
         let first = Look::now(&runtime);
         wait_until(&clock, until);
         let last = Look::now(&runtime);
-        let report = runtime.join()?;
-        match report.violations.into_iter().next() {
-            Some(violation) => Err(BenchError::Violated(violation)),
-            None => Ok(observe(&first, &last, &meter.latencies())),
-        }
+        lanes::finish(runtime)?;
+        Ok(observe(&first, &last, &meter.latencies()))
     }
 
     /// The same with rates by which lanes have the loads that they are to have: a packet takes longer than its work, the more
@@ -177,12 +178,6 @@ impl Measurement {
         };
         let rates = setup.rates.iter().map(scaled).collect();
         Ok(Simulation { rates, ..setup.clone() })
-    }
-
-    /// The cores of so many workers: one after the other.
-    fn cores(&self, workers: usize) -> Result<Vec<Option<rheostat_base::CoreId>>, BenchError> {
-        let available = CoreSet::available()?;
-        Ok(available.cores().iter().copied().map(Some).cycle().take(workers).collect())
     }
 }
 

@@ -159,6 +159,12 @@ pub fn mean_latency_in_bursts(service: &LaneService, vacation: f64, vacation_squ
     service.mean + (0.5 + rho) / (1.0 + rho) * (interval + work)
 }
 
+/// The dissertation's mean latency (5.2.1), E\[V\]/(1−ρ), in seconds. It lets every packet wait for a whole vacation, and
+/// divides by what the other packets already account for.
+pub fn mean_latency_of_original(service: &LaneService, vacation: f64) -> f64 {
+    vacation / (1.0 - service.rho())
+}
+
 #[cfg(test)]
 mod tests {
     use rheostat_run::poll::metronome::VacationLaw;
@@ -249,6 +255,13 @@ mod tests {
         close(together, each);
         let (together, each) = at(0.5);
         close((together - 1e-6) / (each - 1e-6), 2.0 / 1.5);
+    }
+
+    #[test]
+    fn the_original_formula_is_the_longer_the_busier_the_lane() {
+        let at = |rate| mean_latency_of_original(&LaneService::exponential(rate, 2e-6), 10e-6);
+        assert!((at(450_000.0) - 100e-6).abs() < 1e-12, "{}", at(450_000.0));
+        assert!((at(0.0) - 10e-6).abs() < 1e-12, "{}", at(0.0));
     }
 
     #[test]

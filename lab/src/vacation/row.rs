@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cases::{Case, CaseRows};
 use super::expectation::Expectation;
-use super::model::mean_latency_in_bursts;
+use super::model::{mean_latency_in_bursts, mean_latency_of_original};
 use super::observation::{LaneObservation, Observation};
 use super::simulation::Interval;
 
@@ -148,7 +148,7 @@ impl VacationRow {
             latency_mean_us: seen.latency_mean.map(us),
             latency_model_us: latency(service.mean_latency(mean, square)),
             latency_burst_us: latency(mean_latency_in_bursts(&service, mean, square)),
-            latency_paper_us: latency(service.mean_latency_of_original(mean)),
+            latency_paper_us: latency(mean_latency_of_original(&service, mean)),
             latency_p50_us: seen.latency_p50.map(us),
             latency_p99_us: seen.latency_p99.map(us),
             cpu_share: share(seen.cpu_share),

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rheostat_app::interrupt;
-use rheostat_measure::noise::Noise;
+use rheostat_app::terminal::set_when_interrupted;
 use rheostat_measure::record::TableRow;
 
 use crate::commands::choices::Choices;
 use crate::commands::page_file::PageFile;
 use crate::commands::{Failed, request_scenario};
+use crate::noise::Noise;
 use crate::real::{Real, Trial, trials};
 use crate::record::{FileHeader, Results, Row, rows};
 use crate::report;
@@ -92,13 +92,12 @@ fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failed> {
         }
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    let is_over = interrupted.clone();
-    // Relaxed: the flag publishes nothing.
-    interrupt::then(move || is_over.store(true, Ordering::Relaxed))?;
+    set_when_interrupted(&interrupted)?;
     let trials = trials(scenario);
     let bar = progress(trials.len());
     let mut runs = Vec::new();
     for trial in &trials {
+        // Relaxed: the flag publishes nothing.
         if interrupted.load(Ordering::Relaxed) {
             break;
         }

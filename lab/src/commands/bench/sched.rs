@@ -4,13 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rheostat_app::bench::{Rows, SEED};
-use rheostat_app::operations_of_roots;
+use rheostat_app::bench::{Rows, SEED, operations_of_roots};
 use rheostat_base::unit::parse_duration;
-use rheostat_kernel::CoreSet;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::allocation;
-use rheostat_measure::noise::Noise;
 use rheostat_measure::record::{Header, RowRecorder};
 use rheostat_serve::AvailableScheduler;
 use rheostat_serve::work::WorkKind;
@@ -19,6 +16,7 @@ use rheostat_tcp::sched::{Outstanding, Queueing, SchedulerName};
 use crate::commands::Failed;
 use crate::commands::page_file::PageFile;
 use crate::error::BenchError;
+use crate::noise::Noise;
 use crate::offered_load::OfferedLoad;
 use crate::record::RequestRow;
 use crate::report::{ReportError, requests};
@@ -26,6 +24,7 @@ use crate::sched::{
     Comparison, CostsEffort, RigWorkload, SchedBench, SchedBenchRow, measure_request_costs,
 };
 use crate::sim::sched::RequestCosts;
+use crate::testbed::Cores;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -120,8 +119,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     if let Some(path) = &args.costs {
         return measure_costs(path);
     }
-    let cores = CoreSet::available().map_err(BenchError::from)?;
-    let workers = args.workers.unwrap_or_else(|| cores.cores().len().min(2) as u16);
+    let cores = Cores::available().map_err(BenchError::from)?;
+    let workers = args.workers.unwrap_or_else(|| cores.count().min(2) as u16);
     let workloads = match args.workloads.is_empty() {
         true => RigWorkload::thesis(),
         false => args.workloads.clone(),
@@ -136,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         schedulers,
         workloads,
         loads: args.loads.iter().map(|load| OfferedLoad::Share(*load)).collect(),
-        operations: operations_of_roots(targets, cores.cores().first().copied()),
+        operations: operations_of_roots(targets, Some(cores.first())),
         workers,
         connections: args.connections,
         outstanding: outstanding(args),

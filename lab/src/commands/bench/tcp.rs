@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use rheostat_app::bench::{Rows, SEED, moves};
 use rheostat_base::unit::{parse_count, parse_duration};
-use rheostat_kernel::CoreSet;
 use rheostat_measure::allocation;
 use rheostat_measure::record::TableRow;
 use thiserror::Error;
@@ -18,6 +17,7 @@ use crate::tcp::{
     IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, Row, TcpBench,
     TcpProcesses,
 };
+use crate::testbed::Cores;
 
 /// Why servers beside the kernel's were not measured.
 #[derive(Debug, Error)]
@@ -149,7 +149,7 @@ fn measure_idle(args: &Args) -> Result<ExitCode, Failed> {
 
 /// What is measured.
 fn loads(args: &Args) -> Result<Vec<Load>, Failed> {
-    let cores = CoreSet::available().map_err(BenchError::from)?.cores().len();
+    let cores = Cores::available().map_err(BenchError::from)?.count();
     let lanes: Vec<usize> = match &args.lanes[..] {
         [] => [1, 2].into_iter().filter(|lanes| *lanes <= cores).collect(),
         given => given.iter().map(|lanes| usize::from(*lanes)).collect(),

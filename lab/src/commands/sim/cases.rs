@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_kernel::CoreSet;
 use rheostat_steer::policy;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
 use crate::sim::cases::{Case, CaseBench, gaps};
+use crate::testbed::threads;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         cases: Case::ALL.to_vec(),
         duration: args.duration,
         seed: args.setup.seed,
-        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+        threads: threads(),
     };
     let rows = bench.run()?;
     args.setup.print(&rows);

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use rheostat_base::unit::parse_count;
-use rheostat_kernel::CoreSet;
 use rheostat_measure::record::{Header, TableRow};
 
 use crate::commands::Failed;
 use crate::report::ReportError;
 use crate::sim::queues::{QueuesBench, QueuesRow, Service, page};
+use crate::testbed::threads;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         services: args.service.iter().map(service).collect(),
         loads: args.loads.clone(),
         packets: args.packets,
-        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+        threads: threads(),
         seed: args.seed,
     };
     let header = Header::new(&crate::commands::BUILD);

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rheostat_base::unit::parse_duration;
-use rheostat_kernel::CoreSet;
 use rheostat_measure::record::{Header, RowRecorder, TableRow};
 use rheostat_tcp::sched::{Outstanding, SchedulerName};
 use thiserror::Error;
@@ -19,6 +18,7 @@ use crate::report::{ReportError, requests};
 use crate::sim::sched::{
     CONNECTIONS, CostsSource, LOADS, RequestCosts, SchedBench, SchedRow, Workload,
 };
+use crate::testbed::threads;
 
 /// A time of a lock that no lock takes.
 #[derive(Debug, Error)]
@@ -158,7 +158,7 @@ impl SchedSetup {
             spin: self.spin,
             noise: machine.map(|machine| &machine.noise),
             seed: self.seed,
-            threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+            threads: threads(),
             ..SchedBench::new(cores, costs)
         }
     }

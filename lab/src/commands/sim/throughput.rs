@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rheostat_base::unit::parse_duration;
-use rheostat_kernel::CoreSet;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
 use crate::sim::throughput::{BURSTS, Gain, ThroughputBench, ZIPF, gains};
+use crate::testbed::threads;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         bursts: args.bursts.clone(),
         duration: args.duration,
         seed: args.setup.seed,
-        threads: CoreSet::available().map_or(1, |set| set.cores().len()),
+        threads: threads(),
     };
     let rows = bench.run()?;
     args.setup.print(&rows);

@@ -1,7 +1,7 @@
 //! The kernel as a gateway.
 
-use crate::live::error::LiveError;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
+use crate::testbed::TestbedError;
 
 const RULES: &str = "
 table ip gateway {
@@ -10,7 +10,7 @@ table ip gateway {
 ";
 
 /// Forwards and masquerades, as a home router does.
-pub(super) fn masquerade(wires: &Wires) -> Result<(), LiveError> {
+pub(super) fn masquerade(wires: &Wires) -> Result<(), TestbedError> {
     let middle = &wires.middle;
     middle.ip(&format!("addr add 192.168.77.1/24 dev {LAN}"))?;
     middle.ip(&format!("addr add 203.0.113.1/24 dev {WAN}"))?;
@@ -23,5 +23,6 @@ pub(super) fn masquerade(wires: &Wires) -> Result<(), LiveError> {
     }
     // Frames that are sent by XDP are received only where NAPI polls: an XDP program would cause that (and cost time), and
     // coalescing does as well.
-    middle.exec(&format!("ethtool -K {LAN} gro on"), "")
+    middle.exec(&format!("ethtool -K {LAN} gro on"), "")?;
+    Ok(())
 }

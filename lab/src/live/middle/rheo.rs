@@ -4,12 +4,12 @@ use std::path::Path as FilePath;
 use std::time::Duration;
 use std::{fs, thread};
 
-use rheostat_kernel::CoreSet;
+use rheostat_base::CoreId;
 
 use crate::live::error::LiveError;
 use crate::live::path::Path;
-use crate::live::process::RheoProcess;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
+use crate::testbed::{Cores, RheoProcess, TestbedError};
 
 /// Starts it, and waits until both interfaces have its programs.
 pub(super) fn start(
@@ -18,28 +18,25 @@ pub(super) fn start(
     flows: u32,
     rheo: &FilePath,
 ) -> Result<RheoProcess, LiveError> {
+    // The core of the lane: the last, as the source has the first.
+    let config_text = configuration(path, flows, Cores::available()?.last());
     let mut process = RheoProcess::start(&wires.middle, rheo, |folder| {
         let config = folder.join("config.toml");
-        fs::write(&config, configuration(path, flows))
-            .map_err(|error| LiveError::file("config.toml", error))?;
+        fs::write(&config, config_text)
+            .map_err(|error| TestbedError::file("config.toml", error))?;
         let config = config.display().to_string();
         Ok(["run", &config, "--json", "--lanes", "1"].map(String::from).to_vec())
     })?;
-    process.wait_until(|_| wires.has_program(LAN) && wires.has_program(WAN))?;
+    process
+        .wait_until(|_| [LAN, WAN].iter().all(|interface| wires.middle.has_program(interface)))?;
     // Programs are attached last but for the first poll.
     thread::sleep(Duration::from_millis(200));
     Ok(process)
 }
 
-/// The core of the lane: the last, as the source has the first.
-fn core() -> u16 {
-    let available = CoreSet::available();
-    available.iter().flat_map(CoreSet::cores).last().map_or(0, |core| core.0)
-}
-
 /// One lane that sleeps when there is nothing to do, so that idle time is counted as idle. The NAT maps
 /// as Linux does, by remote endpoints, too.
-fn configuration(path: Path, flows: u32) -> String {
+fn configuration(path: Path, flows: u32, core: CoreId) -> String {
     let device = |name: &str, side: &str, address: &str| {
         format!(
             "[[device]]\nname = \"{name}\"\nkind = \"af_xdp\"\ninterface = \"{name}\"\nside = \"{side}\"\n{address}\n"
@@ -47,7 +44,7 @@ fn configuration(path: Path, flows: u32) -> String {
     };
     let rest = format!(
         "[workers]\ncores = \"{}\"\n\n[state]\nflows = {}\n\n[polling]\npolicy = \"interrupt\"\n",
-        core(),
+        core.0,
         2 * flows
     );
     if path == Path::RheoForward {

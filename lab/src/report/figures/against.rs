@@ -1,9 +1,9 @@
 //! A figure of all policies against the load, or against the number of lanes.
 
-use rheostat_measure::noise::Noise;
 use rheostat_plot::{Axis, Floor, Line, LineChart, Point, Unit};
 
 use super::{Figure, by_policy, load_of, picked, sentence};
+use crate::noise::Noise;
 use crate::report::cells::{Cell, distinct, series, spans};
 use crate::report::metric::{
     ACTIVE, DROPS, IMBALANCE, MIGRATIONS, Metric, P50, P95, P99, SPREAD, THROUGHPUT,

@@ -1,9 +1,9 @@
 //! Latencies beyond a single percentile.
 
-use rheostat_measure::noise::Noise;
 use rheostat_plot::{Axis, BoxChart, Floor, Line, LineChart, Percentiles, Unit};
 
 use super::{Figure, by_policy, load_of, picked, sentence};
+use crate::noise::Noise;
 use crate::record::Run;
 use crate::report::cells::{Cell, distinct, series};
 use crate::report::estimate::Estimate;

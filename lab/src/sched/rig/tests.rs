@@ -8,13 +8,14 @@ use rheostat_base::clock::VirtualClock;
 use rheostat_base::{DeviceId, Time};
 use rheostat_io::{Device, QueuePair};
 use rheostat_load::ArrivalProcess;
-use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
+use rheostat_packet::{Burst, PoolCache};
 use rheostat_serve::work::{WorkReply, WorkRequest};
 use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::clients::frame::{ACK, Ends, Received, SYN, Sent};
 
 use super::request_frame::REQUEST;
 use super::{Clients, Offered, Plan, RigConfig, Samples, Totals};
+use crate::testbed::lanes;
 
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -53,7 +54,7 @@ impl Testbed {
         let clock = VirtualClock::new();
         let clients = Clients::new(config, &steering(), Arc::new(clock.clone()));
         let mut clients = clients.expect("ports for so many");
-        let pool = Mempool::new(&MempoolConfig { buffers: 512, ..MempoolConfig::default() });
+        let pool = lanes::pool(512);
         let (queues, cache) = (clients.queues(), PoolCache::new(pool.expect("memory")));
         let next = vec![FIRST; 1 << 16];
         let mut testbed =

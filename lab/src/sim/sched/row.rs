@@ -199,8 +199,8 @@ fn verdict(rows: &[SchedRow], workload: &str, load: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::noise::Noise;
     use crate::sim::sched::{RequestCosts, SchedBench, SchedRow, Workload};
-    use rheostat_measure::noise::Noise;
 
     #[test]
     fn other_verdicts_are_those_with_another_best_scheduler() {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rheostat_measure::noise::Noise;
 use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler, SchedulerName};
 
 use super::costs::RequestCosts;
@@ -13,6 +12,7 @@ use super::sharing::Sharing;
 use super::source::Source;
 use super::system::System;
 use super::workload::Workload;
+use crate::noise::Noise;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use rheostat_measure::noise::Noise;
 use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler};
 
 use super::costs::{Cost, RequestCosts};
@@ -15,6 +14,7 @@ use super::source::Source;
 use super::system::System;
 use super::trial::Setting;
 use super::workload::Workload;
+use crate::noise::Noise;
 use crate::sim::queues::deterministic::deterministic_wait;
 use crate::sim::queues::model::{markov_wait, pollaczek_khinchine};
 

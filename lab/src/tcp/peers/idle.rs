@@ -11,9 +11,10 @@ use super::client::Pace;
 use super::peer::Peer;
 use super::station::Station;
 use super::usage::Usage;
-use super::{Cores, WARM_UP, on_core};
+use super::{WARM_UP, cores};
 use crate::delays::quantile_us;
 use crate::live::LiveError;
+use crate::testbed::on_core;
 use hdrhistogram::Histogram;
 
 /// What is measured: the one that never sleeps first, with which the others are compared.
@@ -74,12 +75,12 @@ impl IdleBench {
     /// # Errors
     /// [`LiveError`] when something is missing on the machine, or a server does not answer.
     pub fn run(&self, mut done: impl FnMut(&IdleRow) + Send) -> Result<(), LiveError> {
-        let cores = Cores::new()?;
-        on_core(cores.client, || {
+        let cores = cores()?;
+        on_core(cores.first(), || {
             let mut awake: Vec<IdleRow> = Vec::new();
             for peer in PEERS {
                 // One that polls on would take the core from the others.
-                let mut station = Station::build(peer, self.connections, &self.rheo, cores.server)?;
+                let mut station = Station::build(peer, self.connections, &self.rheo, cores.last())?;
                 let warm_up = Pace::Saturated { under_way: 16 };
                 station.client.run(warm_up, WARM_UP)?;
                 for (number, rate) in RATES.into_iter().enumerate() {

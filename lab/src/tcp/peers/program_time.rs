@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use crate::live::LiveError;
+use crate::testbed::TestbedError;
 use aya::programs::{ProgramType, loaded_programs};
 use aya::sys::{Stats, enable_stats};
 
@@ -38,7 +39,7 @@ fn total() -> Result<u64, LiveError> {
         }
         let Ok(descriptor) = program.fd() else { continue };
         let path = format!("/proc/self/fdinfo/{}", descriptor.as_fd().as_raw_fd());
-        let text = fs::read_to_string(&path).map_err(|error| LiveError::file(&path, error))?;
+        let text = fs::read_to_string(&path).map_err(|error| TestbedError::file(&path, error))?;
         let field = text.lines().find_map(|line| line.strip_prefix("run_time_ns:"));
         sum += field.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
     }

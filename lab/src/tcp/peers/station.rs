@@ -11,15 +11,13 @@ use rheostat_base::CoreId;
 
 use super::client::Client;
 use super::epoll_server::EpollServer;
-use super::on_core;
 use super::peer::Peer;
 use super::usage::Tasks;
 use crate::live::LiveError;
-use crate::live::namespace::Namespace;
-use crate::live::process::RheoProcess;
+use crate::testbed::{End, Namespace, RheoProcess, TestbedError, lay, on_core};
 
 /// The interface of either end.
-const END: &str = "eth";
+const INTERFACE: &str = "eth";
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 7);
 
 /// A peer with a client of its own.
@@ -45,20 +43,22 @@ impl Station {
         core: CoreId,
     ) -> Result<Station, LiveError> {
         let (near, far) = (Namespace::new("client")?, Namespace::new("server")?);
-        let cable = format!("link add {END} type veth peer name {END} netns {}", far.name());
-        near.ip(&cable)?;
-        for namespace in [&near, &far] {
-            namespace.exec(&format!("sysctl -qw net.ipv6.conf.{END}.disable_ipv6=1"), "")?;
-            // Offloads of the kernel's sockets stay as Linux has them. A socket that receives frames gets them whole only without.
-            if let Peer::Serve { .. } = peer {
-                namespace.exec(&format!("ethtool -K {END} tx off tso off gso off gro off"), "")?;
-            }
-            namespace.ip(&format!("link set {END} up"))?;
-        }
-        near.ip(&format!("addr add 10.9.0.2/24 dev {END}"))?;
+        // Offloads of the kernel's sockets stay as Linux has them. A socket that receives frames gets them whole only without.
+        let without: &[&str] = match peer {
+            Peer::Epoll => &[],
+            Peer::Serve { .. } => &["tx", "tso", "gso", "gro"],
+        };
+        let [near_end, far_end] = [&near, &far].map(|namespace| End {
+            namespace,
+            interface: INTERFACE,
+            mac: None,
+            without,
+        });
+        lay(near_end, far_end)?;
+        near.ip(&format!("addr add 10.9.0.2/24 dev {INTERFACE}"))?;
         let server = match peer {
             Peer::Epoll => {
-                far.ip(&format!("addr add 10.9.0.1/24 dev {END}"))?;
+                far.ip(&format!("addr add 10.9.0.1/24 dev {INTERFACE}"))?;
                 let listener = far.enter(|| TcpListener::bind(SERVER))?;
                 let listener =
                     listener.map_err(|error| LiveError::Socket { task: "listen", error })?;
@@ -84,12 +84,12 @@ impl Station {
     /// Ends the server, and returns how many system calls a service made for a packet that it sent.
     ///
     /// # Errors
-    /// [`LiveError::Rheo`] when an invariant of the service did not hold.
+    /// [`TestbedError::Rheo`] when an invariant of the service did not hold.
     pub(super) fn stop(self) -> Result<Option<f64>, LiveError> {
         drop(self.client);
         match self.server {
             Server::Epoll(server) => server.stop().map(|()| None),
-            Server::Serve(process) => process.stop().map(|output| send_calls_per_packet(&output)),
+            Server::Serve(process) => Ok(send_calls_per_packet(&process.stop()?)),
         }
     }
 }
@@ -108,9 +108,9 @@ fn serve(
     device: &str,
     polling: &str,
     connections: u32,
-) -> Result<RheoProcess, LiveError> {
+) -> Result<RheoProcess, TestbedError> {
     let limit = (connections + 1_024).to_string();
-    let device = format!("lan={device}:{END}");
+    let device = format!("lan={device}:{INTERFACE}");
     let address = format!("{}/24", SERVER.ip());
     let port = SERVER.port().to_string();
     let arguments = ["serve", "echo", "--device", &device, "--address", &address, "--port", &port]

@@ -7,11 +7,10 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use rheostat_kernel::CoreSet;
-
 use super::client::{Client, Pace, REQUEST};
 use super::epoll_server::EpollServer;
 use crate::live::LiveError;
+use crate::testbed::Cores;
 
 const SPAN: Duration = Duration::from_millis(50);
 
@@ -19,7 +18,7 @@ const SPAN: Duration = Duration::from_millis(50);
 fn every_reply_of_the_server_is_the_request_and_none_is_left_under_way() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("an address");
-    let core = CoreSet::available().expect("cores").cores()[0];
+    let core = Cores::available().expect("cores").first();
     let server = EpollServer::start(listener, core).expect("a server");
     let mut client = Client::connect(at, 20).expect("connections");
     for pace in [Pace::Saturated { under_way: 8 }, Pace::PerSecond(1_000)] {

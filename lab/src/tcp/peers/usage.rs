@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::live::LiveError;
-use crate::live::cpu::{CpuTime, CpuUse, task_seconds, thread_seconds};
+use crate::testbed::TestbedError;
+use crate::testbed::cpu_time::{CpuTime, CpuUse, task_seconds, thread_seconds};
 
 /// Where a server runs.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Window {
 
 impl Usage {
     /// Is called by the client's thread.
-    pub(super) fn now(tasks: &Tasks) -> Result<Usage, LiveError> {
+    pub(super) fn now(tasks: &Tasks) -> Result<Usage, TestbedError> {
         let run = clock_gettime(ClockId::ThreadCPUTime);
         let (server, stat) = match tasks {
             Tasks::Thread(thread) => {
@@ -48,7 +48,7 @@ impl Usage {
             }
             Tasks::Process(process) => (task_seconds(*process), format!("/proc/{process}/stat")),
         };
-        let text = fs::read_to_string(&stat).map_err(|error| LiveError::file(&stat, error))?;
+        let text = fs::read_to_string(&stat).map_err(|error| TestbedError::file(&stat, error))?;
         Ok(Usage {
             whole: CpuTime::now(&[])?,
             client: run.tv_sec as f64 + run.tv_nsec as f64 / 1e9,

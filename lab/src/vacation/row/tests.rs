@@ -68,7 +68,7 @@ fn a_row_of_all_lanes_has_their_means_and_shares_of_their_sums() {
     let (mean, square) = (40e-6, 2e-9);
     assert_eq!(row.latency_model_us, Some(us(service.mean_latency(mean, square))));
     assert_eq!(row.latency_burst_us, Some(us(mean_latency_in_bursts(&service, mean, square))));
-    assert_eq!(row.latency_paper_us, Some(us(service.mean_latency_of_original(mean))));
+    assert_eq!(row.latency_paper_us, Some(us(mean_latency_of_original(&service, mean))));
 }
 
 #[test]

@@ -73,12 +73,6 @@ impl LaneService {
         (burst - 1.0) * self.mean
     }
 
-    /// The dissertation's mean latency (5.2.1), E\[V\]/(1−ρ), in seconds. It lets every packet wait for a whole vacation,
-    /// and divides by what the other packets already account for: drawn beside, not used.
-    pub fn mean_latency_of_original(&self, vacation: f64) -> f64 {
-        vacation / (1.0 - self.rho())
-    }
-
     /// The share of packets whose latency exceeds `limit` seconds, when `residual(x)` is the probability that more than
     /// x seconds of a vacation are left.
     ///
@@ -243,12 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn the_original_formula_is_the_longer_the_busier_the_lane() {
+    fn service_wait_and_residual_vacation_add_up() {
         let lane = LaneService::exponential(450_000.0, 2e-6);
-        let (model, original) =
-            (lane.mean_latency(10e-6, 100e-12), lane.mean_latency_of_original(10e-6));
-        assert!((model - (2e-6 + 18e-6 + 5e-6)).abs() < 1e-12, "{model}");
-        assert!((original - 100e-6).abs() < 1e-12, "{original}");
+        let mean = lane.mean_latency(10e-6, 100e-12);
+        assert!((mean - (2e-6 + 18e-6 + 5e-6)).abs() < 1e-12, "{mean}");
     }
 
     #[test]

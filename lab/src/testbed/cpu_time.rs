@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use super::error::LiveError;
+use super::error::TestbedError;
 
 /// Clock ticks per second in `/proc/stat`: the kernel's interface has fixed them at a hundred.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -39,7 +39,7 @@ impl CpuTime {
     ///
     /// Idle time is used, and not the sum of the others: it is kept to the microsecond when the clock
     /// ticks only on processors that have something to do, while the others are sampled.
-    pub(crate) fn now(tasks: &[u32]) -> Result<CpuTime, LiveError> {
+    pub(crate) fn now(tasks: &[u32]) -> Result<CpuTime, TestbedError> {
         let text = read("/proc/stat")?;
         let mut lines = text.lines();
         let total = lines.next().unwrap_or_default();
@@ -74,8 +74,8 @@ impl CpuTime {
 }
 
 /// The kernel's threads that take over softirqs when there are too many.
-fn softirq_threads() -> Result<Vec<u32>, LiveError> {
-    let folder = fs::read_dir("/proc").map_err(|error| LiveError::file("/proc", error))?;
+fn softirq_threads() -> Result<Vec<u32>, TestbedError> {
+    let folder = fs::read_dir("/proc").map_err(|error| TestbedError::file("/proc", error))?;
     let processes =
         folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_softirq = |process: &u32| {
@@ -108,6 +108,6 @@ fn run_seconds(task: &Path) -> f64 {
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-fn read(path: &str) -> Result<String, LiveError> {
-    fs::read_to_string(path).map_err(|error| LiveError::file(path, error))
+fn read(path: &str) -> Result<String, TestbedError> {
+    fs::read_to_string(path).map_err(|error| TestbedError::file(path, error))
 }

@@ -23,7 +23,7 @@ struct frame {
 /* Flows, minus one; a power of two. Set before the program is loaded. */
 const volatile __u32 flow_mask = 0;
 
-/* Addresses on the link, as src/live/wires.rs of the benchmark sets them. */
+/* Addresses on the link, as lab/src/live/wires.rs sets them. */
 static const __u8 lan[6] = {0x02, 0, 0, 0, 0x4d, 0x01}, us[6] = {0x02, 0, 0, 0, 0x4d, 0x0a};
 
 /* Frames made so far: which flow is next. */

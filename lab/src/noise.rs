@@ -4,9 +4,10 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use rheostat_base::{Clock, ClockSource, CoreId};
-use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use serde::{Deserialize, Serialize};
+
+use crate::testbed::Cores;
 
 /// Shorter pauses between two looks at the clock are the loop itself, or too short to matter.
 const LEAST_GAP: u64 = 500;
@@ -47,15 +48,15 @@ impl Noise {
     /// # Errors
     /// [`CoreError`] when a core cannot be used.
     pub fn measure(each: Duration) -> Result<Noise, CoreError> {
-        let cores = CoreSet::available()?.cores().to_vec();
-        let ready = Barrier::new(cores.len());
+        let cores = Cores::available()?;
+        let ready = Barrier::new(cores.count());
         // On threads of their own: the caller's keeps its cores.
         let seen: Vec<_> = std::thread::scope(|scope| {
             let spin = |core| {
                 let ready = &ready;
                 scope.spawn(move || spin(core, each, ready))
             };
-            let threads: Vec<_> = cores.into_iter().map(spin).collect();
+            let threads: Vec<_> = cores.as_slice().iter().copied().map(spin).collect();
             threads.into_iter().map(|t| t.join().expect("spinning does not panic")).collect()
         });
         let mut worst: Option<Noise> = None;
