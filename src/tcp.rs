@@ -32,6 +32,7 @@ pub use rheostat_serve::blocking::{
     Blocking, BlockingConfig, BlockingListener, BlockingStream, StreamError,
 };
 pub use rheostat_serve::registry::Events;
+pub use rheostat_serve::scheduler::{SchedulerPlan, SchedulerRegistration};
 pub use rheostat_serve::{
     Application, ConnectError, ConnectionId, Encoded, Ended, Handled, Handler, ListenerConfig,
     OutgoingConfig, Parsed, Rehearsal, ReplyBuffer, ServeConfig, ServeControl, ServeError,
@@ -39,6 +40,7 @@ pub use rheostat_serve::{
 };
 pub use rheostat_serve::{echo, http, relay, resp};
 pub use rheostat_tcp::congestion::Algorithm;
+pub use rheostat_tcp::sched::{Queueing, SchedulerError, Split};
 pub use rheostat_tcp::{CloseReason, Config, KeepAlive, ReadError, WriteError};
 
 /// Shards of a service.

@@ -24,9 +24,8 @@ use std::time::Duration;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::confidence::Median;
 use rheostat_measure::rounding::{to_tenths, to_thousandths};
-use rheostat_serve::AvailableScheduler;
 use rheostat_serve::work::Operations;
-use rheostat_tcp::sched::{Outstanding, Scheduler};
+use rheostat_tcp::sched::{Outstanding, Scheduler, SchedulerName};
 
 pub use self::comparison::{Comparison, Simulated};
 use self::core_to_core::{core_to_core_ns, first_two, range};
@@ -55,7 +54,7 @@ const LONGEST_WINDOW: Duration = Duration::from_millis(1_500);
 #[derive(Clone, Debug)]
 pub struct SchedBench {
     /// Schedulers, measured in turn. One that is named twice shows what two measurements of the same differ by.
-    pub schedulers: Vec<AvailableScheduler>,
+    pub schedulers: Vec<SchedulerName>,
     /// Workloads.
     pub workloads: Vec<RigWorkload>,
     /// Loads; shares are of the capacity of the first scheduler.
@@ -252,7 +251,7 @@ impl SchedBench {
         let cores = u16::try_from(Cores::available()?.count()).unwrap_or(u16::MAX);
         let mut schedulers = Vec::new();
         for scheduler in &self.schedulers {
-            let scheduler = Scheduler::with_workers(scheduler.name(), self.workers, cores)?;
+            let scheduler = Scheduler::with_workers(*scheduler, self.workers, cores)?;
             let connections =
                 u64::from(self.connections) * u64::from(application_workers(scheduler));
             if !(1..=u64::from(MOST_CLIENTS)).contains(&connections) {

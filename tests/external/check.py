@@ -3,6 +3,7 @@
 check.py PROGRAM FOLDER    FOLDER takes the files that it writes
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -227,6 +228,27 @@ def ask_from(name):
     return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
 
 
+def own_scheduler(started, name):
+    """A scheduler of its own serves by flag and by configuration, and its name is among those that mistakes list."""
+    flags = ["--device", "lan=af_packet:ext0", "--address", "10.78.0.1/24", "--port", 7000, "--counters", 2, "--json"]
+    own, _ = serve(started, "serve", "counter", "--scheduler", "front", "--share-cores", *flags)
+    # Lines of one connection are with several workers at a time, so which name gets which count is open.
+    replies = ast.literal_eval(ask_from(name))
+    assert len(replies) == 5 and all(reply.endswith(b"\n") for reply in replies), replies
+    summary = end(own)
+    assert summary["requests"] == 5 and summary["unanswered"] == 0 and summary["violations"] == [], summary
+    assert summary["application"]["counters"] == 2, summary
+    text = (here / "counter.toml").read_text()
+    config = folder / "front.toml"
+    config.write_text(text.replace("counters = 2", 'counters = 2\nscheduler = "frnt"'))
+    (wrong,) = json.loads(run("check", config, "--offline", "--json", status=2).stdout)["diagnostics"]
+    assert "`frnt` is not a value of `scheduler`" in wrong["message"] and "`front`" in json.dumps(wrong), wrong
+    config.write_text(text.replace("counters = 2", 'counters = 2\nscheduler = "front"'))
+    assert "port 7000; front;" in run("check", config, "--offline").stdout, "the scheduler of the description"
+    assert "dispatcher-D:A, front]" in " ".join(run("serve", "counter", "--help").stdout.split()), "help lists the scheduler"
+    print("own scheduler: serves over a link")
+
+
 def own_interface(started, name):
     """A kind of device of its own serves as those that come along, and is opened anew when its interface returns."""
     flags = ["--device", "lan=wire:ext0", "--address", "10.78.0.1/24", "--port", 7000, "--counters", 2, "--json"]
@@ -313,6 +335,7 @@ def a_service():
         assert summary["requests"] == 5 and summary["violations"] == [], summary
         assert summary["application"] == COUNTERS, summary
         print("service: 5 requests over the kernel's sockets, and 5 over a link")
+        own_scheduler(started, name)
         own_interface(started, name)
     finally:
         for process in started:

@@ -11,6 +11,7 @@ use rheostat_nf::registry::{FromSettings, Registration};
 use rheostat_nf::{NetworkFunction, NoShardState};
 use rheostat_run::poll::{PollPolicy, PollingRegistration};
 use rheostat_serve::registry::{ApplicationRegistration, MakeApplication};
+use rheostat_serve::scheduler::{SchedulerPlan, SchedulerRegistration};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
 pub(crate) use program::Program;
@@ -139,6 +140,19 @@ impl App {
         make: impl MakeApplication<Arguments>,
     ) -> App {
         self.applications([make.registration(name)])
+    }
+
+    /// Registers a scheduler, which `scheduler` of `[serve]` and `rheo serve --scheduler` can name from then on.
+    #[must_use]
+    pub fn scheduler(self, name: &'static str, plan: SchedulerPlan) -> App {
+        self.registered_scheduler(SchedulerRegistration::new(name, plan))
+    }
+
+    /// Registers a scheduler with its summary.
+    #[must_use]
+    pub fn registered_scheduler(mut self, scheduler: SchedulerRegistration) -> App {
+        self.registry = self.registry.with_scheduler(scheduler);
+        self
     }
 
     /// Registers a function with state per flow and per shard, and its drop reasons.

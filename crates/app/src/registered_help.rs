@@ -1,5 +1,5 @@
-//! Flags that override settings have help and bounds from the declarations of these, and list the kinds that are registered: policies
-//! behind `--policy` and `--polling`.
+//! Flags that override settings have help and bounds from the declarations of these, and list the kinds that are registered, such as
+//! policies behind `--policy` and `--polling`.
 
 use std::sync::LazyLock;
 
@@ -67,6 +67,14 @@ fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Com
             let usual = if is_service { "; `interrupt` unless given" } else { "" };
             let arg = arg.help(format!("{}{usual}:", purpose("polling.policy")));
             list(arg, registry.polling.iter().map(|polling| (polling.name, polling.summary)), "")
+        }
+        "scheduler" if is_service => {
+            let schedulers = registry.schedulers.iter();
+            list(
+                arg,
+                schedulers.map(|scheduler| (scheduler.name, scheduler.summary)),
+                "Schedulers:",
+            )
         }
         "device" | "devices" if !registry.devices.is_empty() && takes_kind(&arg) => {
             let kinds = registry.devices.clone();
@@ -139,6 +147,11 @@ mod tests {
                     "{help}"
                 );
             }
+        }
+        let scheduler = help(&registry, &["serve", "echo"], "scheduler");
+        for known in &registry.schedulers {
+            let entry = format!("{} ({})", known.name, known.summary);
+            assert!(scheduler.contains(&entry), "{entry} in {scheduler}");
         }
         assert!(
             run.starts_with("Move shards between lanes by this policy: rss (not at all), "),

@@ -184,7 +184,7 @@ fn over_lanes(
     if times && !facts.is_handler {
         server = server.timing(TimesConfig::new(Arc::new(assembly.clock())));
     }
-    server.under(serve.scheduler)
+    server.under(serve.scheduling.scheduler.clone())
 }
 
 /// A service before its device is open.

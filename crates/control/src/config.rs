@@ -28,7 +28,7 @@ pub use network::NetworkConfig;
 pub use observe::ObserveConfig;
 pub use pool::PoolConfig;
 pub use run::RunConfig;
-pub use serve::{ServeConfig, ServeSettings};
+pub use serve::{SchedulingConfig, ServeConfig, ServeSettings};
 pub use state::StateConfig;
 pub use steering::SteeringConfig;
 pub use workers::WorkersConfig;
@@ -180,7 +180,7 @@ impl Sections {
         let has_host = devices.iter().any(|device| device.kind == DeviceKind::Host);
         let least_port = if has_host { 0 } else { 1 };
         let serve = root.section("serve", findings, |table, findings| {
-            ServeConfig::read(table, &registry.applications, least_port, findings)
+            ServeConfig::read(table, registry, least_port, findings)
         });
         let serve = serve.flatten();
         let chain = match is_service && !root.has("chain") && !root.has("function") {

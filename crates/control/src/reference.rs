@@ -75,11 +75,7 @@ impl Reference {
             route,
             neighbour,
             network,
-            table(
-                "serve",
-                "A service over TCP in place of a chain.",
-                ServeConfig::keys(&registry.applications),
-            ),
+            table("serve", "A service over TCP in place of a chain.", ServeConfig::keys(registry)),
             table("chain", "The functions that packets pass.", vec![chain]).required(),
             table("function", "The settings of functions of the chain.", function.collect()),
             table("state", "How much the run remembers.", config::StateConfig::keys()),

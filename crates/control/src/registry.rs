@@ -4,6 +4,7 @@ use rheostat_io::DeviceRegistration;
 use rheostat_nf::registry::{Registration, StaticChain};
 use rheostat_run::poll::{self, PollingRegistration};
 use rheostat_serve::registry::ApplicationRegistration;
+use rheostat_serve::scheduler::{self, SchedulerRegistration};
 use rheostat_steer::policy::{self, PolicyRegistration};
 
 /// The kinds of things that a configuration can name. A name stands for the first of its kind that was registered.
@@ -19,12 +20,14 @@ pub struct Registry {
     pub polling: Vec<PollingRegistration>,
     /// The applications that a service can have.
     pub applications: Vec<ApplicationRegistration>,
+    /// The schedulers that a service can have, the default first.
+    pub schedulers: Vec<SchedulerRegistration>,
     /// Kinds of devices beside those that come along.
     pub devices: Vec<DeviceRegistration>,
 }
 
 impl Registry {
-    /// The policies that come along, of balancing and of polling; no function, and no application.
+    /// The policies that come along, of balancing and of polling, and the schedulers; no function, and no application.
     pub fn new() -> Registry {
         Registry {
             functions: Vec::new(),
@@ -32,6 +35,7 @@ impl Registry {
             policies: policy::ALL.to_vec(),
             polling: poll::ALL.to_vec(),
             applications: Vec::new(),
+            schedulers: scheduler::ALL.to_vec(),
             devices: Vec::new(),
         }
     }
@@ -71,6 +75,13 @@ impl Registry {
         applications: impl IntoIterator<Item = ApplicationRegistration>,
     ) -> Registry {
         self.applications.extend(applications);
+        self
+    }
+
+    /// Adds a scheduler.
+    #[must_use]
+    pub fn with_scheduler(mut self, scheduler: SchedulerRegistration) -> Registry {
+        self.schedulers.push(scheduler);
         self
     }
 

@@ -35,7 +35,7 @@ mod rehearsal;
 pub mod relay;
 pub mod resp;
 mod scarcity;
-mod scheduler;
+pub mod scheduler;
 mod segment;
 mod server;
 mod service;

@@ -1,109 +1,98 @@
-//! The scheduler that a service runs with.
+//! Schedulers of services: each registers its name and its plan once. Reading, help and messages follow from the registration.
+
+mod plan;
+mod registration;
 
 use std::fmt;
-use std::str::FromStr;
 
 use rheostat_run::Sharing;
-use rheostat_tcp::sched::{Queueing, SchedulerError, SchedulerName};
+use rheostat_tcp::sched::{Dispatcher, Queueing, SchedulerError, SchedulerName};
+
+pub use self::plan::{MembersPlan, SchedulerPlan};
+pub use self::registration::SchedulerRegistration;
+
+/// The schedulers that come along, the default first.
+pub const ALL: [SchedulerRegistration; 4] = [
+    SchedulerRegistration::new("inline-dfcfs", SchedulerPlan::inline(Queueing::Dfcfs))
+        .summarised("each worker does everything, for connections of its own"),
+    SchedulerRegistration::new("inline-cfcfs", SchedulerPlan::inline(Queueing::Cfcfs))
+        .summarised("any worker takes the next packet of one queue"),
+    SchedulerRegistration::new("inline-ws", SchedulerPlan::inline(Queueing::Ws))
+        .summarised("a worker without packets takes those of others"),
+    SchedulerRegistration::of_form("dispatcher-D:A", dispatcher).summarised(
+        "D workers for the network, A for requests; with -dfcfs or -ws behind it for other queues than a central one before the \
+         latter, and +receive-cfcfs or +receive-ws behind that to have the former share packets as inline workers do",
+    ),
+];
 
 /// A scheduler that a service can run with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AvailableScheduler(SchedulerName);
+#[derive(Clone, Debug)]
+pub struct AvailableScheduler {
+    name: String,
+    plan: SchedulerPlan,
+}
 
 impl AvailableScheduler {
-    /// Those that use so many cores and whose network workers have a receive queue each, the default first.
-    pub fn all(cores: u16) -> Vec<AvailableScheduler> {
-        let default = AvailableScheduler::default();
-        let others = SchedulerName::all(cores).into_iter().filter(|name| *name != default.0);
-        std::iter::once(default).chain(others.map(AvailableScheduler)).collect()
+    /// A scheduler with this name and this plan.
+    pub fn new(name: impl Into<String>, plan: SchedulerPlan) -> AvailableScheduler {
+        AvailableScheduler { name: name.into(), plan }
     }
 
-    /// Its name.
-    pub fn name(self) -> SchedulerName {
-        self.0
+    /// Its name in a configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its plan.
+    pub fn plan(&self) -> SchedulerPlan {
+        self.plan
     }
 
     /// How lanes share receive queues, and with them connections: the setting of the run
     /// ([`RuntimeConfig::sharing`](rheostat_run::RuntimeConfig::sharing)).
-    pub fn sharing(self) -> Option<Sharing> {
-        match self.0.receiving() {
-            Queueing::Cfcfs => Some(Sharing::CENTRAL),
-            Queueing::Ws => Some(Sharing::STEALING),
-            Queueing::Dfcfs => None,
-        }
+    pub fn sharing(&self) -> Option<Sharing> {
+        self.plan.sharing()
+    }
+
+    /// The scheduler to take in its place where lanes must have connections of their own: one that comes along.
+    pub fn with_own_queues(&self) -> AvailableScheduler {
+        let own = self.plan.name().map(SchedulerName::with_own_queues);
+        own.map_or_else(AvailableScheduler::default, AvailableScheduler::from)
     }
 }
 
+/// By the name: no two that are registered have the same.
+impl PartialEq for AvailableScheduler {
+    fn eq(&self, other: &AvailableScheduler) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for AvailableScheduler {}
+
 impl Default for AvailableScheduler {
     fn default() -> AvailableScheduler {
-        AvailableScheduler(SchedulerName::Inline(Queueing::Dfcfs))
+        SchedulerName::default().into()
     }
 }
 
 impl From<SchedulerName> for AvailableScheduler {
     fn from(name: SchedulerName) -> AvailableScheduler {
-        AvailableScheduler(name)
-    }
-}
-
-impl FromStr for AvailableScheduler {
-    type Err = SchedulerError;
-
-    fn from_str(text: &str) -> Result<AvailableScheduler, SchedulerError> {
-        text.parse().map(AvailableScheduler)
+        AvailableScheduler::new(name.to_string(), name.into())
     }
 }
 
 impl fmt::Display for AvailableScheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.pad(&self.name)
     }
+}
+
+/// A dispatcher by its name; `None` if the name is not that of a dispatcher.
+fn dispatcher(name: &str) -> Option<Result<AvailableScheduler, SchedulerError>> {
+    let read = || name.parse().map(|read| SchedulerName::Dispatcher(read).into());
+    name.starts_with(Dispatcher::PREFIX).then(read)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schedulers_are_read_as_they_are_written() {
-        for name in [
-            "inline-dfcfs",
-            "dispatcher-1:1",
-            "dispatcher-2:6-ws",
-            "dispatcher-2:6-dfcfs+receive-ws",
-        ] {
-            let scheduler: AvailableScheduler = name.parse().unwrap();
-            assert_eq!(scheduler.to_string(), name);
-        }
-        let long: AvailableScheduler = "dispatcher-1:1-cfcfs".parse().unwrap();
-        assert_eq!(long.to_string(), "dispatcher-1:1");
-        assert_eq!("inline-dfcfs".parse(), Ok(AvailableScheduler::default()));
-    }
-
-    #[test]
-    fn the_default_is_the_first_of_all_that_use_the_cores() {
-        let names = |cores| {
-            let all = AvailableScheduler::all(cores).into_iter();
-            all.map(|scheduler| scheduler.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!((names(1).len(), names(1)[0].as_str()), (3, "inline-dfcfs"));
-        assert_eq!(names(2)[0], "inline-dfcfs");
-        for name in ["dispatcher-1:1", "dispatcher-1:1-dfcfs", "dispatcher-1:1-ws"] {
-            assert!(names(2).contains(&name.to_owned()), "{name}");
-        }
-        assert!(names(8).contains(&"dispatcher-2:6-ws".to_owned()));
-    }
-
-    #[test]
-    fn lanes_share_queues_under_a_central_one_and_when_they_steal() {
-        let sharing = |name: &str| name.parse::<AvailableScheduler>().unwrap().sharing();
-        let shared = [None, Some(Sharing::CENTRAL), Some(Sharing::STEALING)];
-        assert_eq!(["inline-dfcfs", "inline-cfcfs", "inline-ws"].map(sharing), shared);
-        let names = [
-            "dispatcher-2:4-ws",
-            "dispatcher-2:4+receive-cfcfs",
-            "dispatcher-2:4-dfcfs+receive-ws",
-        ];
-        assert_eq!(names.map(sharing), shared);
-    }
-}
+mod tests;

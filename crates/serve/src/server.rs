@@ -28,7 +28,7 @@ use crate::shared::{ReadMetrics, ServeControl, Shared};
 use crate::times::{TimesConfig, TimesMeter};
 
 /// Why there is no service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ServeError {
     /// Nothing is to be accepted.
     #[error("a service has no listener")]

@@ -18,6 +18,7 @@ use rheostat_serve::{
     ReplyBuffer, ServeConfig, ServeError, TcpServer,
 };
 use rheostat_tcp::CloseReason;
+use rheostat_tcp::sched::SchedulerName;
 
 use crate::listing::list;
 use crate::rig::{
@@ -267,13 +268,13 @@ fn services_of_events_do_not_run_on_shared_connections() {
         Interface { addresses: vec![address], ..Interface::new(DeviceId(0), "cable", MAC) };
     let network = Arc::new(Network::new(vec![interface], &[], Policy::default()).unwrap());
     for name in ["inline-cfcfs", "inline-ws"] {
-        let scheduler: AvailableScheduler = name.parse().unwrap();
+        let scheduler = AvailableScheduler::from(name.parse::<SchedulerName>().unwrap());
         let listener = vec![ListenerConfig::new(80)];
         let relay = Relay::new(vec![target]);
         let limits = ServeConfig::default();
         let server =
             TcpServer::with_handler(relay, listener, limits, network.clone(), 2, &[7; 16]).unwrap();
-        let refused = server.under(scheduler).map(drop);
+        let refused = server.under(scheduler.clone()).map(drop);
         assert_eq!(refused, Err(ServeError::Scheduler(scheduler)));
     }
 }

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rheostat_measure::rounding::to_thousandths;
-use rheostat_serve::AvailableScheduler;
-use rheostat_tcp::sched::Outstanding;
+use rheostat_tcp::sched::{Outstanding, SchedulerName};
 use serde::{Deserialize, Serialize};
 
 use super::core_to_core::{are_like, range};
@@ -60,7 +59,7 @@ impl Comparison {
     pub(super) fn simulate(
         &self,
         row: &SchedBenchRow,
-        scheduler: AvailableScheduler,
+        scheduler: SchedulerName,
         workload: &RigWorkload,
         window: Duration,
     ) -> Result<Option<Simulated>, SchedError> {
@@ -73,7 +72,7 @@ impl Comparison {
         let [costs, costs_at_capacity] = [row.client_ns[1], row.client_ns[0]].map(with_clients);
         let bench = SchedBench::new(row.workers, &costs);
         let bench = SchedBench {
-            schedulers: vec![scheduler.name()],
+            schedulers: vec![scheduler],
             workloads: vec![workload],
             loads: vec![OfferedLoad::Rate(row.offered).share(bench.rate_of_load_1(workload))],
             connections: self.connections,

@@ -101,6 +101,7 @@ impl RunningService {
             service = service.timing(TimesConfig { has_arrivals: true, ..times });
         }
         let named = AvailableScheduler::from(scheduler.name());
+        let sharing = named.sharing();
         let service = service.under(named)?;
         let members = members::members(scheduler, outstanding, cores.as_slice());
         let pool_of_members = members.map(|members| service.start_members(&members)).transpose()?;
@@ -109,7 +110,7 @@ impl RunningService {
         let runtime_config = RuntimeConfig {
             workers: cores.bound(lanes),
             handoff_capacity: 1_024,
-            sharing: named.sharing().map(|sharing| sharing.in_bursts_of(burst as usize)),
+            sharing: sharing.map(|sharing| sharing.in_bursts_of(burst as usize)),
             ..RuntimeConfig::new(lanes, pool, steering, hasher)
         };
         let devices: Vec<Box<dyn Device>> = vec![Box::new(clients.clone())];

@@ -161,7 +161,7 @@ impl Assembly {
                 true => LoadReporting::Lanes,
                 false => LoadReporting::Shards,
             },
-            sharing: self.config.serve.as_ref().and_then(ServeConfig::sharing),
+            sharing: self.config.serve.as_ref().and_then(|serve| serve.scheduling.sharing()),
             ..RuntimeConfig::new(self.workers.lanes(), self.pool, self.steering, self.hasher)
         };
         let service = |lane| server.service(lane);

@@ -132,16 +132,17 @@ fn device_help() -> String {
 
 /// `command`, which has a subcommand `serve`, with a subcommand of that for each application that is registered.
 pub(crate) fn with_applications(command: Command, registry: &Registry) -> Command {
+    let subcommand = |application| subcommand(application, registry);
     let applications = registry.applications.iter().map(subcommand).collect::<Vec<_>>();
     command.mut_subcommand("serve", |serve| serve.subcommands(applications))
 }
 
-fn subcommand(application: &ApplicationRegistration) -> Command {
+fn subcommand(application: &ApplicationRegistration, registry: &Registry) -> Command {
     let command = Command::new(application.name);
     let command = command.args(application.settings.iter().map(flag));
     // The flags in common have a description of their own.
     let command = <CommonArgs as clap::Args>::augment_args(command).about(application.summary);
-    let command = command.args(ServeConfig::declarations().iter().map(flag));
+    let command = command.args(ServeConfig::declarations(&registry.schedulers).iter().map(flag));
     let Some(action) = application.action else { return command };
     let flag = Arg::new(action.flag).long(action.flag).help(action.help);
     let mut command = command.arg(flag.action(ArgAction::SetTrue));
@@ -243,7 +244,7 @@ impl Args {
         let common = CommonArgs::from_arg_matches(&self.flags).map_err(|_| NotLive)?;
         let text = device(&common)?
             + &format!("[serve]\nservice = {}\n", quote(application.name))
-            + &lines(&ServeConfig::declarations(), &self.flags)
+            + &lines(&ServeConfig::declarations(&app.registry.schedulers), &self.flags)
             + &lines(&application.settings, &self.flags)
             + &steering(&common);
         let parsed = Config::parse_with(&text, "flags", &overrides(&common), &app.registry);

@@ -12,7 +12,8 @@ use rheostat_kernel::placement::{PlacementError, Siblings};
 use rheostat_kernel::{CoreSet, Topology};
 use rheostat_run::{PoolConfig, PoolQueueing, PoolSharing};
 use rheostat_serve::AvailableScheduler;
-use rheostat_tcp::sched::{Dispatcher, Queueing, Scheduler, SchedulerError, SchedulerName};
+use rheostat_serve::scheduler::MembersPlan;
+use rheostat_tcp::sched::{Queueing, Scheduler, SchedulerError, SchedulerName};
 use thiserror::Error;
 
 use crate::workers::{self, WorkersError};
@@ -37,7 +38,10 @@ pub(crate) enum PlacingError {
         what: &'static str,
     },
     #[error("{0}")]
-    Scheduler(#[from] SchedulerError),
+    Scheduler(SchedulerError),
+    /// The plan of a scheduler does not name workers that these cores have.
+    #[error("`{scheduler}` on {cores} {}: {source}", if *cores == 1 { "core" } else { "cores" })]
+    Split { scheduler: String, cores: u16, source: SchedulerError },
     #[error("{0}")]
     Cores(#[from] CoreError),
     #[error("{0}")]
@@ -63,9 +67,9 @@ pub(crate) struct Placed {
 /// # Errors
 /// [`PlacingError`] when the machine has no such places, or too few.
 pub(crate) fn place(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingError> {
-    match serve.scheduler.name() {
-        SchedulerName::Inline(_) => place_inline(config, serve),
-        SchedulerName::Dispatcher(dispatcher) => place_dispatcher(config, serve, dispatcher),
+    match serve.scheduling.scheduler.plan().members() {
+        None => place_inline(config, serve),
+        Some(members) => place_dispatcher(config, serve, members),
     }
 }
 
@@ -73,7 +77,7 @@ fn place_inline(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingE
     let workers = config.workers.clone();
     let Some(placement) = serve.place else { return Ok(Placed { workers, members: None }) };
     if placement.siblings == Siblings::Split {
-        return Err(PlacingError::NoPairs { scheduler: serve.scheduler });
+        return Err(PlacingError::NoPairs { scheduler: serve.scheduling.scheduler.clone() });
     }
     let topology = Topology::of_this_machine();
     let count = workers.count.or(workers.lanes).map(usize::from);
@@ -86,28 +90,39 @@ fn place_inline(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingE
 fn place_dispatcher(
     config: &Config,
     serve: &ServeConfig,
-    dispatcher: Dispatcher,
+    plan: MembersPlan,
 ) -> Result<Placed, PlacingError> {
-    let split = dispatcher.split();
-    let (scheduler, dispatchers) = (serve.scheduler, split.dispatchers());
-    let wrong = |given: Option<u16>| given.filter(|given| *given != dispatchers);
-    for (given, what) in
-        [(config.workers.lanes, "lanes"), (config.workers.count, "workers of lanes")]
-    {
-        if let Some(given) = wrong(given) {
-            return Err(PlacingError::LanesOfDispatcher { scheduler, dispatchers, given, what });
-        }
-    }
+    let scheduler = &serve.scheduling.scheduler;
     // With the cores that a run without a placement would use, of which there may be fewer than the process may run on.
     let all = match serve.place {
         Some(_) => usable(config)?,
         None => workers::cores(&config.workers)?,
     };
-    let cores = match serve.share_cores && serve.place.is_none() {
-        true => u16::MAX,
-        false => u16::try_from(all.len()).unwrap_or(u16::MAX),
+    let cores = u16::try_from(all.len()).unwrap_or(u16::MAX);
+    let refused = |source: SchedulerError| match source {
+        // It has the numbers in its name.
+        SchedulerError::TooFewCores { ref name, .. } if name == scheduler.name() => {
+            PlacingError::Scheduler(source)
+        }
+        source => PlacingError::Split { scheduler: scheduler.to_string(), cores, source },
     };
-    let workers = usize::from(Scheduler::on_cores(scheduler.name(), cores)?.workers());
+    let dispatcher = plan.on_cores(cores, scheduler.plan().receiving()).map_err(refused)?;
+    let split = dispatcher.split();
+    let dispatchers = split.dispatchers();
+    for (given, what) in
+        [(config.workers.lanes, "lanes"), (config.workers.count, "workers of lanes")]
+    {
+        if let Some(given) = given.filter(|given| *given != dispatchers) {
+            let scheduler = scheduler.clone();
+            return Err(PlacingError::LanesOfDispatcher { scheduler, dispatchers, given, what });
+        }
+    }
+    let most = match serve.scheduling.share_cores && serve.place.is_none() {
+        true => u16::MAX,
+        false => cores,
+    };
+    let name = SchedulerName::Dispatcher(dispatcher);
+    let workers = usize::from(Scheduler::on_cores(name, most).map_err(refused)?.workers());
     let (network, application) = match serve.place {
         // In turn, where workers share cores.
         None => halves(&all.iter().copied().cycle().take(workers).collect::<Vec<_>>(), dispatchers),
@@ -115,7 +130,7 @@ fn place_dispatcher(
             let (topology, device) = (Topology::of_this_machine(), device_node(config));
             let is_split = placement.siblings == Siblings::Split;
             if is_split && split.members() != dispatchers {
-                return Err(PlacingError::NoPairs { scheduler });
+                return Err(PlacingError::NoPairs { scheduler: scheduler.clone() });
             }
             let wanted = if is_split { usize::from(dispatchers) } else { workers };
             let placed = placement.resolve(&topology, &all, device, Some(wanted))?;
@@ -144,7 +159,7 @@ fn place_dispatcher(
         lanes: dispatchers.into(),
         sharing: PoolSharing::OneLane,
         queueing: match dispatcher.queueing() {
-            Queueing::Cfcfs => PoolQueueing::Central(serve.outstanding()),
+            Queueing::Cfcfs => PoolQueueing::Central(serve.scheduling.outstanding()),
             Queueing::Dfcfs => PoolQueueing::PerMember,
             Queueing::Ws => PoolQueueing::Stealing { burst: BURST },
         },
@@ -207,6 +222,9 @@ fn device_node(config: &Config) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use rheostat_serve::scheduler::SchedulerPlan;
+    use rheostat_tcp::sched::Split;
+
     use super::*;
     use crate::app::App;
     use crate::workers::Workers;
@@ -222,8 +240,12 @@ mod tests {
             "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"10.0.0.1/24\"\n\
              [serve]\nservice = \"echo\"\nport = 7\nscheduler = {scheduler}\n[workers]\n{workers}"
         );
-        let (config, _) = Config::parse(&text, "file", &App::new().registry)
-            .map_err(|_| "not read".to_owned())?;
+        let plan =
+            SchedulerPlan::dispatcher(Queueing::Ws, |cores| Split::new(cores / 2, cores / 2))
+                .receiving_by(Queueing::Cfcfs);
+        let registry = App::new().scheduler("halves", plan).registry;
+        let (config, _) =
+            Config::parse(&text, "file", &registry).map_err(|_| "not read".to_owned())?;
         let serve = config.serve.as_ref().ok_or("no service")?;
         let placed = place(&config, serve).map_err(|error| error.to_string())?;
         Ok((placed.workers, placed.members.ok_or("no members")?))
@@ -251,6 +273,25 @@ mod tests {
         assert_eq!((listed, workers.lanes), (vec![first], Some(1)));
         assert_eq!((members.members, members.lanes), (vec![Some(second)], 1));
         assert_eq!(members.queueing, PoolQueueing::Stealing { burst: BURST });
+    }
+
+    #[test]
+    fn an_own_scheduler_has_the_split_of_the_cores_and_is_named_where_there_is_none() {
+        let cores = CoreSet::available().unwrap().cores().to_vec();
+        let [first, second, ..] = cores[..] else { return };
+        let workers = format!("cores = \"{},{}\"", first.0, second.0);
+        let (placed_on, members) = placed("halves", &workers).unwrap();
+        let listed = placed_on.cores.unwrap().cores().to_vec();
+        assert_eq!((listed, placed_on.lanes), (vec![first], Some(1)));
+        assert_eq!((members.members, members.lanes), (vec![Some(second)], 1));
+        assert_eq!(members.queueing, PoolQueueing::Stealing { burst: BURST });
+        let one = placed("halves", &format!("cores = \"{}\"", first.0)).err().unwrap();
+        assert_eq!(
+            one,
+            "`halves` on 1 core: dispatcher-0:0 has no network worker: use at least dispatcher-1:1"
+        );
+        let lanes = placed("halves", &format!("{workers}\nlanes = 2")).err().unwrap();
+        assert!(lanes.contains("`halves` has a lane for each of its 1 network workers"), "{lanes}");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use rheostat_capture::Endpoints;
 use rheostat_io::Refusal;
-use rheostat_tcp::sched::SchedulerName;
 
 use crate::config::{DeviceConfig, DeviceKind, Sections, ServeConfig};
 use rheostat_settings::diagnostic::Finding;
@@ -199,10 +198,10 @@ fn policy(config: &Sections, findings: &mut Findings) {
 
 /// What an application cannot be scheduled by, and what a scheduler under which lanes share connections does not go with.
 fn scheduler(config: &Sections, serve: &ServeConfig, findings: &mut Findings) {
-    let (name, policy) = (serve.scheduler, config.balance.policy);
+    let (name, policy) = (&serve.scheduling.scheduler, config.balance.policy);
     let (application, facts) = (serve.application.name(), serve.application.facts());
     let place = findings.place("serve.scheduler");
-    if facts.is_handler && matches!(name.name(), SchedulerName::Dispatcher(_)) {
+    if facts.is_handler && name.plan().members().is_some() {
         let message =
             format!("a {application} has no requests that members of `{name}` could handle");
         let finding = Finding::mistake("serve.scheduler", message).at(place, "");
@@ -223,7 +222,7 @@ fn scheduler(config: &Sections, serve: &ServeConfig, findings: &mut Findings) {
         let moving = findings.place("balance.policy");
         let key = if moving.is_some() { "balance.policy" } else { "--policy" };
         let finding = Finding::mistake(key, message).at(moving, "").at(place, "the scheduler");
-        let own = name.name().with_own_queues();
+        let own = name.with_own_queues();
         let help = format!("write `policy = \"rss\"`, or `scheduler = \"{own}\"`");
         findings.push(finding.help(help));
     }

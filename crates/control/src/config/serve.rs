@@ -1,19 +1,17 @@
 //! `[serve]`: a service over TCP in place of a chain.
 
+mod scheduling;
+
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
 use std::time::Duration;
 
-use rheostat_base::choice::Outstanding;
 use rheostat_kernel::Placement;
-use rheostat_packet::BURST;
-use rheostat_run::Sharing;
-use rheostat_serve::registry::{ApplicationRegistration, ConfiguredApplication};
-use rheostat_serve::{
-    AvailableScheduler, ListenerConfig, OutgoingConfig, ServeConfig as Limits, SynCookieMode,
-};
+use rheostat_serve::registry::ConfiguredApplication;
+use rheostat_serve::scheduler::SchedulerRegistration;
+use rheostat_serve::{ListenerConfig, OutgoingConfig, ServeConfig as Limits, SynCookieMode};
 use rheostat_settings::declared::kind::{
-    Kind, boolean, choice, count, duration, integer, optional, parsed, size,
+    Kind, boolean, choice, count, duration, optional, parsed, size,
 };
 use rheostat_settings::declared::{Declaration, DeclaredSettings, Form, Setting};
 use rheostat_settings::findings::Findings;
@@ -22,7 +20,9 @@ use rheostat_settings::reader::convert::number::integer as read_integer;
 use rheostat_settings::reader::convert::{choice as read_choice, list};
 use rheostat_settings::reader::{Table, Value};
 use rheostat_tcp::congestion::Algorithm;
-use rheostat_tcp::sched::{Queueing, SchedulerName};
+
+pub use self::scheduling::SchedulingConfig;
+use crate::registry::Registry;
 
 /// Ports at most.
 const PORTS: usize = 64;
@@ -44,32 +44,18 @@ pub struct ServeConfig {
     pub application: ConfiguredApplication,
     /// The ports, at all addresses of the device. The kernel picks one in place of 0, on a device of kind `host` only.
     pub ports: Vec<u16>,
+    /// Which workers do what of a request.
+    pub scheduling: SchedulingConfig,
     /// The settings that all services have.
     pub settings: ServeSettings,
 }
 
 rheostat_settings::settings! {
-    /// The settings that all services have, besides their ports.
+    /// The settings that all services have, besides their ports and their scheduler.
     pub struct ServeSettings {
         /// Be reached at addresses that the kernel has on this interface: only the listed ports are the service's, all else stays
         /// the kernel's; routes and neighbours are the kernel's, too. With af_xdp and af_packet.
         beside_kernel: bool = boolean(), default(false);
-        /// Which workers do what of a request: inline-dfcfs (all on one worker, each with connections of its own), inline-cfcfs (any
-        /// worker takes the next packet of one queue), inline-ws (a worker without packets takes those of others), or
-        /// dispatcher-D:A (D workers for the network, A for requests), with -dfcfs or -ws behind it for other queues than a central one
-        /// before the latter, and +receive-cfcfs or +receive-ws behind that to have the former share packets as inline workers do.
-        scheduler: AvailableScheduler = parsed("\"inline-dfcfs\" or \"dispatcher-1:1\""), value("NAME"),
-            default(AvailableScheduler::default());
-        /// Requests that an application worker of a dispatcher with a central queue may hold: 1, or 2 to hide the hand-off.
-        outstanding: u32 = integer(1..=2), value("K"), default(1)
-            => scheduler.is_some_and(has_central_queue), "scheduler = \"dispatcher-1:1\"";
-        /// Packets that a lane takes at a time of a receive queue that others take from, too. More than 1 does more short requests,
-        /// and those taken along wait for each other.
-        burst: usize = integer(1..=BURST as u64), value("N"), default(1)
-            => scheduler.is_some_and(|scheduler| scheduler.sharing().is_some()), "scheduler = \"inline-cfcfs\"";
-        /// Let the workers of a dispatcher share cores in turn where there are fewer, which is refused otherwise: to try one out.
-        share_cores: bool = boolean(), default(false), excludes("place")
-            => scheduler.is_some_and(is_dispatcher), "scheduler = \"dispatcher-1:1\"";
         /// Where workers run: idle-siblings (one thread of each core), both-siblings or split-siblings (network and application on
         /// threads of one core), and any-node, device-node, other-node or half-half; as idle-siblings,device-node.
         place: Option<Placement> =
@@ -112,14 +98,6 @@ rheostat_settings::settings! {
     }
 }
 
-fn is_dispatcher(scheduler: AvailableScheduler) -> bool {
-    matches!(scheduler.name(), SchedulerName::Dispatcher(_))
-}
-
-fn has_central_queue(scheduler: AvailableScheduler) -> bool {
-    is_dispatcher(scheduler) && scheduler.name().queueing() == Queueing::Cfcfs
-}
-
 /// The ports, from `least` on.
 fn ports(least: u64) -> Declaration<Vec<u16>> {
     let help = "The port; may be given several times.";
@@ -142,14 +120,17 @@ impl Deref for ServeConfig {
 }
 
 impl ServeConfig {
-    /// The settings of `[serve]` that all services have, in the order in which help lists them.
-    pub fn declarations() -> Vec<Setting> {
-        let port = ports(1).setting(None);
-        [port].into_iter().chain(ServeSettings::declarations()).collect()
+    /// The settings of `[serve]` that all services have, in the order in which help lists them; the scheduler is one of `schedulers`.
+    pub fn declarations(schedulers: &[SchedulerRegistration]) -> Vec<Setting> {
+        let mut settings = vec![ports(1).setting(None)];
+        settings.extend(SchedulingConfig::keys(schedulers));
+        settings.extend(ServeSettings::declarations());
+        settings
     }
 
-    /// The keys of `[serve]`, those of `applications` included.
-    pub(crate) fn keys(applications: &[ApplicationRegistration]) -> Vec<Setting> {
+    /// The keys of `[serve]`, those of the applications in `registry` included.
+    pub(crate) fn keys(registry: &Registry) -> Vec<Setting> {
+        let applications = &registry.applications;
         let names: Vec<_> = applications.iter().map(|known| known.name).collect();
         let service = Setting {
             form: Form::Text,
@@ -162,7 +143,8 @@ impl ServeConfig {
             let scope = format!("service = \"{}\"", known.name);
             known.settings.iter().map(move |setting| setting.clone().within(scope.clone()))
         });
-        [service].into_iter().chain(ServeConfig::declarations()).chain(own).collect()
+        let common = ServeConfig::declarations(&registry.schedulers);
+        [service].into_iter().chain(common).chain(own).collect()
     }
 
     /// The listeners: one at each port.
@@ -204,16 +186,6 @@ impl ServeConfig {
         }
     }
 
-    /// Requests that a member of a dispatcher's central queue may hold.
-    pub fn outstanding(&self) -> Outstanding {
-        Outstanding::new(self.outstanding).unwrap_or(Outstanding::ONE)
-    }
-
-    /// How lanes share receive queues, if they do.
-    pub fn sharing(&self) -> Option<Sharing> {
-        self.scheduler.sharing().map(|sharing| sharing.in_bursts_of(self.burst))
-    }
-
     fn set(&self, tcp: &mut rheostat_tcp::Config) {
         tcp.congestion = self.congestion;
         tcp.send_buffer = self.send_buffer;
@@ -222,17 +194,20 @@ impl ServeConfig {
         tcp.initial_receive_buffer = tcp.initial_receive_buffer.min(self.receive_buffer);
     }
 
-    /// Reads the table, which names one of `applications`; `None` when nothing can be made of it. Ports are from `least_port` on.
+    /// Reads the table, which names an application and a scheduler of `registry`; `None` when nothing can be made of it. Ports are from
+    /// `least_port` on.
     pub(crate) fn read(
         table: &mut Table<'_>,
-        applications: &[ApplicationRegistration],
+        registry: &Registry,
         least_port: u64,
         findings: &mut Findings,
     ) -> Option<ServeConfig> {
+        let applications = &registry.applications;
         let numbered = applications.iter().enumerate();
         let names: Vec<_> = numbered.map(|(number, known)| (known.name, number)).collect();
         let served = table.require("service", "service = \"http\"", findings, read_choice(&names));
         let ports = ports(least_port).read(table, findings);
+        let scheduling = SchedulingConfig::read(table, &registry.schedulers, findings);
         let settings = ServeSettings::read(table, findings);
         let Some(served) = served.map(|number| &applications[number]) else {
             // Which of them have a meaning is not known.
@@ -243,7 +218,12 @@ impl ServeConfig {
             other.refuse(table, findings);
         }
         let application = served.read(table, findings);
-        Some(ServeConfig { application: application?, ports: ports?, settings: settings? })
+        Some(ServeConfig {
+            application: application?,
+            ports: ports?,
+            scheduling,
+            settings: settings?,
+        })
     }
 }
 
@@ -266,9 +246,8 @@ fn read_ports(least: u64, value: &Value<'_>, findings: &mut Findings) -> Option<
 }
 
 /// The settings that the description has in words of its own.
-const DESCRIBED: [&str; 7] = [
+const DESCRIBED: [&str; 6] = [
     "beside_kernel",
-    "scheduler",
     "connections",
     "connection_memory",
     "congestion",
@@ -288,14 +267,15 @@ impl fmt::Display for ServeConfig {
             "{}, {noun} {}{beside}; {}; {} connections, {} of data; {congestion}, idle for {}, drained for {}",
             self.application,
             ports.join(", "),
-            self.scheduler,
+            self.scheduling.scheduler,
             self.connections,
             Bytes(self.connection_memory as u64),
             Span(self.idle_timeout),
             Span(self.drain_time)
         )?;
         let key = |difference: &str| difference.split(' ').next().map(str::to_owned);
-        let differences = self.settings.differences().into_iter();
+        let differences =
+            self.scheduling.differences().into_iter().chain(self.settings.differences());
         let others = differences
             .filter(|difference| !key(difference).is_some_and(|key| DESCRIBED.contains(&&*key)));
         others.into_iter().try_for_each(|difference| write!(f, "; {difference}"))

@@ -5,16 +5,20 @@ use thiserror::Error;
 use super::Queueing;
 use super::name::dispatcher_name;
 
+/// How the names of dispatchers are written.
+const FORM: &str = "dispatcher-D:A, D network workers and A application workers, as in dispatcher-2:6; -cfcfs, -dfcfs or -ws \
+                    behind it is how requests reach the latter, and +receive-cfcfs, +receive-dfcfs or +receive-ws behind that how \
+                    packets reach the former";
+
 /// Why a name is no scheduler, or a scheduler does not fit a machine. Each text names a fix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchedulerError {
     /// The name does not parse.
-    #[error(
-        "`{0}` is not a scheduler: use inline-cfcfs, inline-dfcfs, inline-ws or dispatcher-D:A, D network workers and A \
-         application workers, as in dispatcher-2:6; -cfcfs, -dfcfs or -ws behind it is how requests reach the latter, and \
-         +receive-cfcfs, +receive-dfcfs or +receive-ws behind that how packets reach the former"
-    )]
+    #[error("`{0}` is not a scheduler: use inline-cfcfs, inline-dfcfs, inline-ws or {form}", form = FORM)]
     Unknown(String),
+    /// The name of a dispatcher does not parse.
+    #[error("`{0}` is not a dispatcher: use {form}", form = FORM)]
+    NotDispatcher(String),
     /// There are no network workers, or no application workers.
     #[error(
         "dispatcher-{dispatchers}:{members} has no {}: use at least dispatcher-1:1",

@@ -90,6 +90,9 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
+    /// The beginning of the names of dispatchers.
+    pub const PREFIX: &str = "dispatcher-";
+
     /// Network workers that receive packets by dFCFS, and application workers that receive requests from them by this model.
     pub fn new(split: Split, queueing: Queueing) -> Dispatcher {
         Dispatcher { split, receiving: Queueing::Dfcfs, queueing }
@@ -137,7 +140,7 @@ pub(super) fn dispatcher_name(
     queueing: Queueing,
     receiving: Queueing,
 ) -> String {
-    let mut name = format!("dispatcher-{dispatchers}:{members}");
+    let mut name = format!("{}{dispatchers}:{members}", Dispatcher::PREFIX);
     if queueing != Queueing::Cfcfs {
         name += "-";
         name += queueing.name();
@@ -203,6 +206,13 @@ impl SchedulerName {
     }
 }
 
+/// Each worker does all stages for connections of its own.
+impl Default for SchedulerName {
+    fn default() -> SchedulerName {
+        SchedulerName::Inline(Queueing::Dfcfs)
+    }
+}
+
 impl fmt::Display for SchedulerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -220,7 +230,20 @@ impl FromStr for SchedulerName {
         if let Some(queueing) = text.strip_prefix("inline-") {
             return Queueing::parse(queueing).map(SchedulerName::Inline).ok_or_else(unknown);
         }
-        let rest = text.strip_prefix("dispatcher-").ok_or_else(unknown)?;
+        match text.parse() {
+            Ok(dispatcher) => Ok(SchedulerName::Dispatcher(dispatcher)),
+            Err(SchedulerError::NotDispatcher(_)) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl FromStr for Dispatcher {
+    type Err = SchedulerError;
+
+    fn from_str(text: &str) -> Result<Dispatcher, SchedulerError> {
+        let unknown = || SchedulerError::NotDispatcher(text.to_owned());
+        let rest = text.strip_prefix(Dispatcher::PREFIX).ok_or_else(unknown)?;
         let (rest, receiving) = match rest.split_once(RECEIVE) {
             None => (rest, Queueing::Dfcfs),
             Some((rest, receiving)) => (rest, Queueing::parse(receiving).ok_or_else(unknown)?),
@@ -235,8 +258,7 @@ impl FromStr for SchedulerName {
             is_plain.then(|| text.parse::<u16>().ok()).flatten().ok_or_else(unknown)
         };
         let split = Split::new(number(dispatchers)?, number(members)?)?;
-        let dispatcher = Dispatcher::new(split, queueing).receiving_by(receiving)?;
-        Ok(SchedulerName::Dispatcher(dispatcher))
+        Dispatcher::new(split, queueing).receiving_by(receiving)
     }
 }
 

@@ -9,7 +9,6 @@ use rheostat_base::unit::parse_duration;
 use rheostat_load::ArrivalProcess;
 use rheostat_measure::allocation;
 use rheostat_measure::record::{Header, RowRecorder};
-use rheostat_serve::AvailableScheduler;
 use rheostat_serve::work::WorkKind;
 use rheostat_tcp::sched::{Outstanding, Queueing, SchedulerName};
 
@@ -57,7 +56,7 @@ Leave the machine alone meanwhile; docs/schedulers.md has the fields of rows.")]
 pub(super) struct Args {
     /// Schedulers; if none is given those that services of this build run with, of dispatchers those with a central queue.
     #[arg(long = "scheduler", value_name = "NAME", value_delimiter = ',')]
-    schedulers: Vec<AvailableScheduler>,
+    schedulers: Vec<SchedulerName>,
     /// Workloads, instead of those of the thesis: null, constant-TIME, exponential-TIME, bimodal-1, bimodal-2.
     #[arg(long = "workload", value_name = "NAME", value_delimiter = ',')]
     workloads: Vec<RigWorkload>,
@@ -191,13 +190,14 @@ fn outstanding(args: &Args) -> Outstanding {
     Outstanding::new(args.outstanding).unwrap_or(Outstanding::ONE)
 }
 
-/// Those that use so many workers, without dispatchers whose members have queues of their own.
-fn central(workers: u16) -> Vec<AvailableScheduler> {
-    let mut all = AvailableScheduler::all(workers);
-    all.retain(|scheduler| match scheduler.name() {
+/// Those that use so many workers, the default first, without dispatchers whose members have queues of their own.
+fn central(workers: u16) -> Vec<SchedulerName> {
+    let mut all = SchedulerName::all(workers);
+    all.retain(|scheduler| match scheduler {
         SchedulerName::Inline(_) => true,
         SchedulerName::Dispatcher(dispatcher) => dispatcher.queueing() == Queueing::Cfcfs,
     });
+    all.sort_by_key(|scheduler| *scheduler != SchedulerName::default());
     all
 }
 

@@ -1,6 +1,5 @@
 //! What a scenario about requests asks of the rig and of the simulation.
 
-use rheostat_serve::AvailableScheduler;
 use rheostat_serve::work::{Operations, WorkKind};
 use rheostat_tcp::sched::Outstanding;
 use thiserror::Error;
@@ -50,7 +49,7 @@ impl RequestScenario {
         allocations: fn() -> u64,
     ) -> SchedBench {
         SchedBench {
-            schedulers: self.schedulers.iter().copied().map(AvailableScheduler::from).collect(),
+            schedulers: self.schedulers.clone(),
             workloads: self.workloads().map(RigWorkload::clone).collect(),
             loads: self.offered(),
             operations: operations.clone(),

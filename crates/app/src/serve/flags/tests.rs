@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use rheostat_base::choice::Outstanding;
 use rheostat_run::Sharing;
+use rheostat_serve::scheduler::SchedulerPlan;
+use rheostat_tcp::sched::{Queueing, Split};
 
 use super::*;
 use crate::command_line;
@@ -119,14 +121,18 @@ fn flags_that_make_no_sense_are_named() {
     let dispatcher = "echo --scheduler dispatcher-2:6 --outstanding 2";
     let serve = read(&format!("{dispatcher} {address}")).unwrap().serve.clone().unwrap();
     assert_eq!(
-        (serve.scheduler.to_string(), serve.outstanding()),
+        (serve.scheduling.scheduler.to_string(), serve.scheduling.outstanding()),
         ("dispatcher-2:6".to_owned(), Outstanding::TWO)
     );
     let shared = "echo --share-cores --burst 4 --scheduler dispatcher-2:6-ws+receive-cfcfs";
     let serve = read(&format!("{shared} {address}")).unwrap().serve.clone().unwrap();
     assert_eq!(
-        (serve.scheduler.to_string(), serve.share_cores, serve.sharing()),
-        ("dispatcher-2:6-ws+receive-cfcfs".to_owned(), true, Some(Sharing::Central { pop: 4 }))
+        (
+            serve.scheduling.scheduler.name(),
+            serve.scheduling.share_cores,
+            serve.scheduling.sharing()
+        ),
+        ("dispatcher-2:6-ws+receive-cfcfs", true, Some(Sharing::Central { pop: 4 }))
     );
     assert!(work("--scheduler inline-ws --policy rsspp").contains("share them"));
     let moving = work("--scheduler dispatcher-2:6-ws+receive-cfcfs --policy rsspp");
@@ -191,9 +197,53 @@ fn an_own_application_is_served_by_its_name_with_its_settings_as_flags_and_keys(
 }
 
 #[test]
+fn an_own_scheduler_is_taken_from_flags_and_keys_and_named_in_mistakes() {
+    let split = |cores: u16| Split::new(1, cores - 1);
+    let plan = SchedulerPlan::dispatcher(Queueing::Cfcfs, split).receiving_by(Queueing::Ws);
+    let app = App::new().scheduler("front", plan);
+    let device = "--device lan=tap:t0 --address 10.0.0.1/24 --address fd00::1/64 --port 7";
+    let read = |service: &str| read_by(&app, &format!("{service} {device}"));
+    let scheduling =
+        |service: &str| read(service).unwrap().serve.as_ref().unwrap().scheduling.clone();
+    let own = scheduling("echo --scheduler front --outstanding 2 --burst 3 --share-cores");
+    assert_eq!((own.scheduler.name(), own.outstanding()), ("front", Outstanding::TWO));
+    assert_eq!(
+        (own.sharing(), own.share_cores),
+        (Some(Sharing::Stealing { pop: 3, steal: 3 }), true)
+    );
+    let moving = read("echo --scheduler front --policy rsspp").unwrap_err();
+    assert!(moving.contains("`scheduler = \"inline-dfcfs\"`"), "{moving}");
+    let relay = read("relay --to 192.0.2.7:22 --scheduler front").unwrap_err();
+    assert!(relay.contains("members of `front` could handle"), "{relay}");
+    let file = |name: &str| {
+        let text = format!(
+            "[[device]]\nname = \"lan\"\nkind = \"tap\"\naddress = \"fd00::1/64\"\n\
+             [serve]\nservice = \"echo\"\nport = 7\nscheduler = \"{name}\"\n"
+        );
+        let read = Config::parse(&text, "own.toml", &app.registry);
+        read.map(|(config, _)| config.serve.as_ref().unwrap().scheduling.clone())
+            .map_err(|e| e.render(false))
+    };
+    assert_eq!(file("front").unwrap().scheduler, own.scheduler);
+    for wrong in [file("frnt").unwrap_err(), read("echo --scheduler frnt").unwrap_err()] {
+        assert!(wrong.contains("`frnt` is not a value of `scheduler`"), "{wrong}");
+        assert!(wrong.contains("did you mean `front`?"), "{wrong}");
+        assert!(wrong.contains("`dispatcher-D:A`, `front`"), "{wrong}");
+    }
+    let form = file("dispatcher-front").unwrap_err();
+    assert!(form.contains("`dispatcher-front` is not a dispatcher"), "{form}");
+    let help = command_line(&app);
+    let help = help.find_subcommand("serve").and_then(|serve| serve.find_subcommand("echo"));
+    let help = help.unwrap().clone().term_width(2_000).render_long_help().to_string();
+    assert!(help.contains("inline-ws, dispatcher-D:A, front] [default: inline-dfcfs]"), "{help}");
+}
+
+#[test]
 fn help_of_an_application_begins_with_its_summary_and_lists_its_settings() {
-    for application in &App::new().registry.applications {
-        let help = subcommand(application).term_width(200).render_long_help().to_string();
+    let registry = App::new().registry;
+    for application in &registry.applications {
+        let help =
+            subcommand(application, &registry).term_width(200).render_long_help().to_string();
         assert!(help.starts_with(application.summary), "{help}");
         for setting in &application.settings {
             assert!(help.contains(&format!("--{}", setting.flag())), "{help}");
