@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Command};
+use rheostat_control::config::device;
 use rheostat_control::{DeviceOverride, Reference, Registry};
 use rheostat_settings::declared::Setting;
 
@@ -76,10 +77,10 @@ fn with_names_of(command: Command, registry: &Registry, is_service: bool) -> Com
                 "Schedulers:",
             )
         }
-        "device" | "devices" if !registry.devices.is_empty() && takes_kind(&arg) => {
+        "device" | "devices" if takes_kind(&arg) => {
             let kinds = registry.devices.clone();
-            let own = registry.devices.iter().map(|kind| (kind.name, kind.summary));
-            let arg = list(arg, own, "Kinds of this program:");
+            let named = device::summaries(&kinds, is_service);
+            let arg = list(arg, named.into_iter(), "Kinds:");
             arg.value_parser(move |text: &str| DeviceOverride::parse(text, &kinds))
         }
         _ => arg,
@@ -148,6 +149,11 @@ mod tests {
                 );
             }
         }
+        let devices = help(&registry, &["run"], "devices");
+        assert!(devices.contains("Kinds: pcap (a capture), sim ("), "{devices}");
+        let device = help(&registry, &["serve", "echo"], "device");
+        assert!(device.contains("Kinds: af_xdp (an interface, by rings"), "{device}");
+        assert!(device.contains("host (the kernel's sockets"), "{device}");
         let scheduler = help(&registry, &["serve", "echo"], "scheduler");
         for known in &registry.schedulers {
             let entry = format!("{} ({})", known.name, known.summary);
@@ -166,7 +172,7 @@ mod tests {
     fn help_of_devices_states_the_bounds_of_their_rings() {
         let registry = App::new().registry;
         let run = help(&registry, &["run"], "devices");
-        assert!(run.ends_with("(rings of 64 to 32768 packets)."), "{run}");
+        assert!(run.contains("(rings of 64 to 32768 packets). Kinds: "), "{run}");
         let serve = help(&registry, &["serve", "echo"], "device");
         assert!(serve.contains("hold N packets, 64 to 32768; 2048 otherwise. "), "{serve}");
     }

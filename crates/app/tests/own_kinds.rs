@@ -132,7 +132,8 @@ fn main() -> ExitCode {
     for part in [
         "auto (whichever fits the load), mine",
         "to compare with), lazy",
-        "32768 packets). Kinds of this program: memory",
+        "32768 packets). Kinds: pcap (a capture), sim (",
+        "for services in development), memory",
     ] {
         assert!(words.contains(part), "{part}: {words}");
     }

@@ -13,8 +13,8 @@ use thiserror::Error;
 
 use crate::config::device::live::{LiveKind, is_interface_name};
 use crate::config::device::{
-    DeviceKind, KindName, LinkAddress, LiveConfig, PcapConfig, RegisteredDevice, SimConfig, kinds,
-    planned_kinds,
+    Argument, DeviceKind, KINDS, LinkAddress, LiveConfig, NamedKind, PcapConfig, RegisteredDevice,
+    SimConfig, kinds, planned_kinds,
 };
 use crate::config::{DeviceConfig, NetworkConfig, Sections, WorkersConfig};
 use crate::registry::Registry;
@@ -91,7 +91,8 @@ pub enum OverrideError {
     Form(String),
     /// A kind that will come.
     #[error(
-        "kind `{0}` is not available in this build yet; available: pcap, sim, af_xdp, af_packet, tap, host"
+        "kind `{0}` is not available in this build yet; available: {known}",
+        known = KINDS.each_ref().map(|kind| kind.name).join(", ")
     )]
     Planned(String),
     /// No kind of device.
@@ -178,11 +179,13 @@ impl DeviceOverride {
         }
         let kinds = kinds(registered);
         let kind = match kinds.iter().find(|(known, _)| *known == word) {
-            Some((_, KindName::Pcap)) => KindOverride::Pcap(PathBuf::from(argument)),
-            Some((_, KindName::Sim)) => KindOverride::Sim(rate(name, argument)?),
-            Some((_, KindName::Live(kind))) => live(name, *kind, argument)?,
-            Some((_, KindName::Host)) => host(name, argument)?,
-            Some((_, KindName::Registered(kind))) => match (kind.from_argument)(argument) {
+            Some((_, NamedKind::BuiltIn(kind))) => match kind.argument {
+                Argument::Capture => KindOverride::Pcap(PathBuf::from(argument)),
+                Argument::Rate => KindOverride::Sim(rate(name, argument)?),
+                Argument::Interface(kind) => live(name, kind, argument)?,
+                Argument::Addresses => host(name, argument)?,
+            },
+            Some((_, NamedKind::Registered(kind))) => match (kind.from_argument)(argument) {
                 Ok(own) => KindOverride::Registered(RegisteredDevice(own)),
                 Err(reason) => {
                     let (name, argument) = (name.to_owned(), argument.to_owned());

@@ -2,36 +2,35 @@
 
 pub mod address;
 mod filter;
+mod host;
+mod kind;
 pub mod live;
 pub mod pcap;
 pub mod registered;
 pub mod sim;
 pub mod traffic;
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use rheostat_io::{DeviceFacts, DeviceRegistration};
 use rheostat_steer::{HashOptions, Orientation, PrefixList, Side};
 
 pub use address::{LinkAddress, MacAddress};
+pub use kind::summaries;
+pub(crate) use kind::{Argument, KINDS, NamedKind, kinds, planned_kinds};
 pub use live::LiveConfig;
 pub use pcap::{Pace, PcapConfig};
 pub use registered::RegisteredDevice;
 pub use sim::{Driver, SimConfig};
 pub use traffic::TrafficConfig;
 
-use live::LiveKind;
-
-use rheostat_settings::declared::kind::{
-    Kind, choice, integer, list, name, parsed, side, written_as,
-};
-use rheostat_settings::declared::{DeclaredSettings, Form, Setting};
+use rheostat_settings::declared::kind::{Kind, choice, integer, list, name, side, written_as};
+use rheostat_settings::declared::{Form, Setting};
 use rheostat_settings::device::{Device, Named};
 use rheostat_settings::diagnostic::Finding;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::convert::{
-    kind, list as read_list, parsed as read_parsed, prefix as read_prefix,
+    kind as read_kind, list as read_list, parsed as read_parsed, prefix as read_prefix,
 };
 use rheostat_settings::reader::{Table, Value};
 
@@ -70,41 +69,6 @@ pub enum DeviceKind {
     Registered(RegisteredDevice),
 }
 
-/// The words of `kind`, as the file and the command line use them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KindName {
-    Pcap,
-    Sim,
-    Live(LiveKind),
-    Host,
-    Registered(DeviceRegistration),
-}
-
-/// The kinds of devices that come along.
-pub(crate) const KINDS: [(&str, KindName); 6] = [
-    ("pcap", KindName::Pcap),
-    ("sim", KindName::Sim),
-    ("af_xdp", KindName::Live(LiveKind::AfXdp)),
-    ("af_packet", KindName::Live(LiveKind::AfPacket)),
-    ("tap", KindName::Live(LiveKind::Tap)),
-    ("host", KindName::Host),
-];
-
-/// The kinds of devices that will come.
-const PLANNED_KINDS: [&str; 1] = ["dpdk"];
-
-/// The kinds that come along, and those that are registered, by name.
-pub(crate) fn kinds(registered: &[DeviceRegistration]) -> Vec<(&'static str, KindName)> {
-    let own = registered.iter().map(|kind| (kind.name, KindName::Registered(*kind)));
-    KINDS.into_iter().chain(own).collect()
-}
-
-/// The kinds that are neither there nor registered, and will come.
-pub(crate) fn planned_kinds(registered: &[DeviceRegistration]) -> Vec<&'static str> {
-    let is_registered = |name: &str| registered.iter().any(|kind| kind.name == name);
-    PLANNED_KINDS.into_iter().filter(|name| !is_registered(name)).collect()
-}
-
 /// The longest packet that every link carries whole (RFC 791, section 3.2).
 const LEAST_MTU: u64 = 68;
 
@@ -126,7 +90,7 @@ impl DeviceConfig {
         let keys = Keys::new();
         let name = keys.name.read(table, findings);
         let (kinds, planned) = (kinds(registered), planned_kinds(registered));
-        let word = table.require("kind", "kind = \"sim\"", findings, kind(&kinds, &planned));
+        let word = table.require("kind", "kind = \"sim\"", findings, read_kind(&kinds, &planned));
         let orientation = match is_service && !table.has("side") && !table.has("inside") {
             true => {
                 table.ignore(&["side", "inside"]);
@@ -135,30 +99,19 @@ impl DeviceConfig {
             false => orientation(&keys, table, findings),
         };
         let hashing = keys.hash_fragments_and_icmp.read_or_default(table, findings);
-        let addresses = match word {
-            Some(KindName::Host) => {
-                let own = HostKeys::new().address.read(table, findings);
-                own.map(|own| own.into_iter().map(LinkAddress::of_host).collect())
-            }
-            _ => keys.address.read(table, findings),
+        let addresses = match word.and_then(NamedKind::addresses) {
+            Some(read) => read(table, findings),
+            None => keys.address.read(table, findings),
         };
         let mac = keys.mac.read(table, findings);
         let mtu = keys.mtu.read(table, findings);
         let kind = match word {
-            Some(KindName::Pcap) => PcapConfig::read(table, findings).map(DeviceKind::Pcap),
-            Some(KindName::Sim) => Some(DeviceKind::Sim(SimConfig::read(table, findings))),
-            Some(KindName::Live(kind)) => {
-                Some(DeviceKind::Live(LiveConfig::read(kind, table, findings)))
-            }
-            Some(KindName::Host) => {
-                table.refuse(&["mac", "mtu"], "kind = \"af_packet\"", findings);
-                Some(DeviceKind::Host)
-            }
-            Some(KindName::Registered(kind)) => (kind.read)(table, findings)
+            Some(NamedKind::BuiltIn(kind)) => (kind.read)(table, findings),
+            Some(NamedKind::Registered(kind)) => (kind.read)(table, findings)
                 .map(|own| DeviceKind::Registered(RegisteredDevice(own))),
             None => None,
         };
-        refuse_keys_of_others(word, registered, table, findings);
+        refuse_keys_of_others(word, &kinds, table, findings);
         let kind = kind?;
         Some(DeviceConfig {
             name: name?,
@@ -206,34 +159,20 @@ impl DeviceConfig {
 
 /// Refuses the keys of other kinds; where the kind is not known, whose keys they are is not known either.
 fn refuse_keys_of_others(
-    word: Option<KindName>,
-    registered: &[DeviceRegistration],
+    word: Option<NamedKind>,
+    kinds: &[(&'static str, NamedKind)],
     table: &mut Table<'_>,
     findings: &mut Findings,
 ) {
-    let is_live = matches!(word, Some(KindName::Live(_)));
-    let groups = [
-        (names(&SimConfig::keys()), "sim", word == Some(KindName::Sim)),
-        (names(&PcapConfig::declarations()), "pcap", word == Some(KindName::Pcap)),
-        (names(&LiveConfig::keys()), "af_xdp", is_live),
-    ];
-    let own = registered
-        .iter()
-        .map(|kind| (names(&(kind.keys)()), kind.name, word == Some(KindName::Registered(*kind))));
-    let all: Vec<_> = groups.into_iter().chain(own).collect();
-    let is_own =
-        |key: &&'static str| all.iter().any(|(keys, _, is_own)| *is_own && keys.contains(key));
-    for (keys, name, _) in all.iter().filter(|(.., is_own)| !is_own) {
-        let foreign: Vec<_> = keys.iter().copied().filter(|key| !is_own(key)).collect();
+    let mut known = word.as_ref().map_or_else(Vec::new, NamedKind::keys);
+    for (name, kind) in kinds {
+        let foreign: Vec<_> = kind.keys().into_iter().filter(|key| !known.contains(key)).collect();
         match word {
             Some(_) => table.refuse(&foreign, &format!("kind = \"{name}\""), findings),
             None => table.ignore(&foreign),
         }
+        known.extend(foreign);
     }
-}
-
-fn names(settings: &[Setting]) -> Vec<&'static str> {
-    settings.iter().map(|setting| setting.key).collect()
 }
 
 rheostat_settings::keys! {
@@ -256,14 +195,6 @@ rheostat_settings::keys! {
     }
 }
 
-rheostat_settings::keys! {
-    /// Of devices of kind `host`.
-    struct HostKeys {
-        /// Addresses of this machine.
-        address: Vec<IpAddr> = list(parsed("an address of this machine, such as \"127.0.0.1\" or \"::1\""));
-    }
-}
-
 const HASHINGS: [(&str, HashOptions); 2] =
     [("addresses", HashOptions::AddressesOnly), ("full", HashOptions::Full)];
 
@@ -282,7 +213,8 @@ pub(super) fn mac() -> Kind<MacAddress> {
 
 /// The keys of a device, of all kinds.
 pub(crate) fn settings(registered: &[DeviceRegistration]) -> Vec<Setting> {
-    let words: Vec<_> = kinds(registered).into_iter().map(|(name, _)| name).collect();
+    let kinds = kinds(registered);
+    let words: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
     let kind = Setting {
         form: Form::Text,
         kind: "word".to_owned(),
@@ -292,19 +224,24 @@ pub(crate) fn settings(registered: &[DeviceRegistration]) -> Vec<Setting> {
     };
     let mut keys = Keys::new().settings();
     keys.insert(1, kind);
-    let of = |settings: Vec<Setting>, kind: &'static str| {
-        settings.into_iter().map(move |setting| setting.within(format!("kind = \"{kind}\"")))
-    };
-    keys.extend(of(SimConfig::keys(), "sim"));
-    keys.extend(of(PcapConfig::declarations(), "pcap"));
-    let live = LiveConfig::keys().into_iter().map(|setting| match setting.condition {
-        Some(condition) => setting.within(condition),
-        None => setting.within("kind = \"af_xdp\"`, `kind = \"af_packet\"` or `kind = \"tap\""),
-    });
-    keys.extend(live);
-    for kind in registered {
-        keys.extend(of((kind.keys)(), kind.name));
+    let all: Vec<_> = kinds.iter().map(|(name, kind)| (*name, kind.settings())).collect();
+    let mut own: Vec<&Setting> = Vec::new();
+    for setting in all.iter().flat_map(|(_, settings)| settings) {
+        // Several kinds may have it.
+        if !own.contains(&setting) {
+            own.push(setting);
+        }
     }
+    keys.extend(own.into_iter().map(|setting| {
+        let having = all.iter().filter(|(_, settings)| settings.contains(setting));
+        let having: Vec<_> = having.map(|(name, _)| format!("kind = \"{name}\"")).collect();
+        let scope = match having.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{}` or `{last}", others.join("`, `")),
+            None => String::new(),
+        };
+        setting.clone().within(scope)
+    }));
     keys
 }
 

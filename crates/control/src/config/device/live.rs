@@ -192,30 +192,28 @@ impl LiveConfig {
         live.on_loss = keys.on_loss.read_or_default(table, findings);
         match &mut live.access {
             Access::AfXdp { attach, copy, busy_poll } => {
+                let keys = XdpKeys::new();
                 *attach = keys.attach.read_or_default(table, findings);
                 *copy = keys.copy.read_or_default(table, findings);
                 *busy_poll = keys.busy_poll.read(table, findings);
             }
             Access::AfPacket { exclusive } => {
-                *exclusive = keys.exclusive.read_or_default(table, findings);
+                *exclusive = PacketKeys::new().exclusive.read_or_default(table, findings);
             }
             Access::Tap => {}
-        }
-        if kind != LiveKind::AfXdp {
-            keys.attach.refuse(table, findings);
-            keys.copy.refuse(table, findings);
-            keys.busy_poll.refuse(table, findings);
-        }
-        if kind != LiveKind::AfPacket {
-            keys.exclusive.refuse(table, findings);
         }
         live
     }
 
-    /// The keys of its table.
-    pub(super) fn keys() -> Vec<Setting> {
+    /// The keys of a device of this kind.
+    pub(super) fn keys(kind: LiveKind) -> Vec<Setting> {
         let mut keys = Keys::new().settings();
         keys.splice(3..3, filter::settings());
+        keys.extend(match kind {
+            LiveKind::AfXdp => XdpKeys::new().settings(),
+            LiveKind::AfPacket => PacketKeys::new().settings(),
+            LiveKind::Tap => Vec::new(),
+        });
         keys
     }
 }
@@ -238,14 +236,24 @@ rheostat_settings::keys! {
         /// What becomes of the run when the interface is gone: exit (it ends with status 3) or wait (it goes on, and opens the interface
         /// anew when it is back).
         on_loss: OnLoss = choice(LOSSES), default(OnLoss::default());
+    }
+}
+
+rheostat_settings::keys! {
+    struct XdpKeys {
         /// Where the program that places packets is attached: native (in the driver), generic (in front of the kernel's stack), or auto.
-        attach: AttachMode = choice(PLACES), default(AttachMode::default()), with("kind = \"af_xdp\"");
+        attach: AttachMode = choice(PLACES), default(AttachMode::default());
         /// Whether packets are copied between driver and rings.
-        copy: CopyMode = choice(COPIES), default(CopyMode::default()), with("kind = \"af_xdp\"");
+        copy: CopyMode = choice(COPIES), default(CopyMode::default());
         /// Packets that a lane without any has the kernel take from the driver, in place of interrupts.
-        busy_poll: u16 = count(1..=1_024), with("kind = \"af_xdp\""), example("64");
+        busy_poll: u16 = count(1..=1_024), example("64");
+    }
+}
+
+rheostat_settings::keys! {
+    struct PacketKeys {
         /// Whether the kernel's own stack is kept from the packets that are taken.
-        exclusive: bool = boolean(), default(true), with("kind = \"af_packet\"");
+        exclusive: bool = boolean(), default(true);
     }
 }
 
