@@ -1,5 +1,9 @@
 //! What every kind of device looks like to a lane.
 
+mod arrival_order;
+mod rx_layer;
+mod shared_queue;
+
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +14,9 @@ use rheostat_steer::IndirectionTable;
 
 use crate::replay_barrier::ReplayBarrier;
 use crate::sharing::SharingCounters;
+pub use arrival_order::{ArrivalOrder, RingProgress, Stamping};
+pub use rx_layer::RxLayer;
+pub use shared_queue::{ClaimBound, SharedQueue};
 
 /// A network interface, or what stands for one.
 pub trait Device: Send {
@@ -31,9 +38,10 @@ pub trait Device: Send {
         self.table().is_some_and(|table| !table.is_strict())
     }
 
-    /// Gives the device what it needs to keep packets in order that are misdirected, or that come from
-    /// several captures, where it can hold packets back (see [`ReplayBarrier`]). Others ignore it.
-    fn replay_by(&mut self, _barrier: Arc<ReplayBarrier>) {}
+    /// The replay of the device, where its packets can be held back.
+    fn as_replay(&mut self) -> Option<&mut dyn Replay> {
+        None
+    }
 
     /// Whether the device keeps its interface from being opened once more until it and its queues are closed, also when the
     /// interface was lost and has returned.
@@ -49,6 +57,12 @@ pub trait Device: Send {
     fn monitor(&self) -> Arc<dyn DeviceMonitor>;
 }
 
+/// A device whose packets can be held back: a capture, or another source that waits for the lanes.
+pub trait Replay {
+    /// Keeps packets in order that are misdirected, or that come from several captures, by `barrier`.
+    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>);
+}
+
 /// The two ends of a device that one lane holds.
 pub struct QueuePair {
     /// Where the lane receives.
@@ -57,25 +71,12 @@ pub struct QueuePair {
     pub tx: Box<dyn TxQueue>,
 }
 
-/// A receive queue, or one lane's part in it where several lanes share one ([`RxQueue::shared_descriptors`]). One lane polls it.
+/// A receive queue, or one lane's part in it where several lanes share one ([`RxQueue::as_shared`]). One lane polls it. A queue that wraps
+/// another is an [`RxLayer`].
 pub trait RxQueue: Send {
     /// Appends packets that have arrived by `now` to `burst` until it is full or the queue empty, in
     /// order of arrival, and returns how many. Buffers come from `pool` where the device needs them.
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize;
-
-    /// Lets other lanes receive, where the lane has kept them from it since [`RxQueue::recv`] so that it can do what has to be
-    /// done in the order of arrival. A lane calls it once it has told the packets apart, and before it processes any.
-    fn release(&mut self) {}
-
-    /// Packets that the last call of [`RxQueue::recv`] has brought within the reach of other lanes, which nothing else tells them
-    /// of.
-    fn left_for_others(&self) -> usize {
-        0
-    }
-
-    /// From now on, other lanes than the one that sends through the transmit queue beside this one receive from it: nothing is
-    /// done for that transmit queue in [`RxQueue::recv`]. [`RxQueue::rest`] is called by that lane alone.
-    fn leave_transmit(&mut self) {}
 
     /// Packets waiting in the queue.
     fn backlog(&self) -> usize;
@@ -97,53 +98,16 @@ pub trait RxQueue: Send {
         }
     }
 
-    /// Where what waits now ends, to find out later when all of it has been received. By default after [`RxQueue::backlog`]
-    /// packets; a queue of several rings, or of items that are no packets, returns more.
-    fn end(&self) -> QueueEnd {
-        QueueEnd::Packets(self.backlog() as u64)
+    /// How the order of arrival is known.
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder::default()
     }
 
-    /// Whether each ring has been read as far as [`QueueEnd::Rings`] said.
-    fn has_read(&self, _rings: &[u64]) -> bool {
-        false
-    }
-
-    /// Whether other lanes receive from the same queue, so that a lane gets any of its packets: then how many descriptors it
-    /// has.
-    fn shared_descriptors(&self) -> Option<u64> {
-        None
-    }
-
-    /// Descriptors of a shared queue that lanes have claimed so far.
-    fn claimed(&self) -> u64 {
-        0
-    }
-
-    /// From where to where the packets that were received last lie among all of a shared queue, counted in descriptors;
-    /// nothing, if none were.
-    fn latest_claim(&self) -> Option<(u64, u64)> {
-        None
-    }
-
-    /// Keeps claims on a shared queue below what `bound` returns.
-    fn bound_claims(&mut self, _bound: ClaimBound) {}
-
-    /// Whether the time stamps of packets are when they arrived, by the clock of the run. By default not: a live device stamps
-    /// them when they are received, and a capture has the times of another clock.
-    fn stamps_arrivals(&self) -> bool {
-        false
-    }
-
-    /// The stamp of a packet received now, where the device can only stamp packets in the order in which
-    /// lanes receive them: then a lane that knows better when a packet arrived changes its stamp. `None`
-    /// where packets are stamped as they arrive.
-    fn stamp_now(&self) -> Option<u32> {
+    /// The sharing of the queue, where several lanes receive from it, or may.
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
         None
     }
 }
-
-/// The descriptor of a shared queue below which lanes may claim.
-pub type ClaimBound = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// What a lane without work may do, from the least sleep to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,15 +130,6 @@ impl Rest {
             Rest::Awake | Rest::Nap | Rest::Sleep => None,
         }
     }
-}
-
-/// Where what waits in a receive queue ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QueueEnd {
-    /// After so many packets more.
-    Packets(u64),
-    /// Where [`RxQueue::has_read`] returns true for these numbers, one per ring.
-    Rings(Vec<u64>),
 }
 
 /// A transmit queue. One lane sends through it.

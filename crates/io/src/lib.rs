@@ -28,8 +28,8 @@ pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{
-    ClaimBound, Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, Rest, RxQueue,
-    SourceWork, TxQueue, Unsent,
+    ArrivalOrder, ClaimBound, Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, Rest,
+    RingProgress, RxLayer, RxQueue, SharedQueue, SourceWork, Stamping, TxQueue, Unsent,
 };
 pub use error::OpenError;
 #[cfg(not(any(loom, shuttle)))]

@@ -289,7 +289,7 @@ fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
         })
         .collect();
     for device in &mut devices {
-        device.replay_by(barrier.clone());
+        device.as_replay().unwrap().replay_by(barrier.clone());
     }
 
     let mut cache = PoolCache::new(pool);

@@ -171,7 +171,8 @@ impl Lane {
         }
         let flows_leave = config.handoff.flows() > 0;
         let classes = config.classes.map(|classes| {
-            let knows_arrivals = receivers.iter().map(|queue| queue.stamps_arrivals());
+            let knows_arrivals =
+                receivers.iter().map(|queue| queue.order().stamping.times_arrival());
             Box::new(ClassState::new(classes, knows_arrivals, shards, flows_leave))
         });
         let leaving = if flows_leave { config.reporting } else { LoadReporting::Nothing };

@@ -2,7 +2,6 @@
 //! packets.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, Time};
-use rheostat_io::{Device, LayeredDevice, QueueEnd, QueuePair, RxQueue};
+use rheostat_io::{Device, LayeredDevice, QueuePair, Rest, RxLayer, RxQueue};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 /// Most times that are kept of one period.
@@ -127,7 +126,15 @@ impl MeteredQueue {
     }
 }
 
-impl RxQueue for MeteredQueue {
+impl RxLayer for MeteredQueue {
+    fn inner(&self) -> &dyn RxQueue {
+        &*self.queue
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn RxQueue {
+        &mut *self.queue
+    }
+
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         self.note(self.clock.cycles());
         let most = match self.meter.burst.load(Ordering::Relaxed) {
@@ -154,22 +161,7 @@ impl RxQueue for MeteredQueue {
         self.waiting.len() + self.queue.backlog()
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.queue.wait_fd()
-    }
-
-    fn end(&self) -> QueueEnd {
-        match self.queue.end() {
-            QueueEnd::Packets(packets) => QueueEnd::Packets(packets + self.waiting.len() as u64),
-            rings => rings,
-        }
-    }
-
-    fn has_read(&self, rings: &[u64]) -> bool {
-        self.queue.has_read(rings)
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        self.queue.stamp_now()
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        if self.waiting.is_empty() { self.queue.rest(pool, now) } else { Rest::Awake }
     }
 }

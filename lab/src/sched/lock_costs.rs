@@ -2,7 +2,7 @@
 //! can.
 //!
 //! Queues are those of [`share_receive`] in front of a device that always has packets. A time is that of
-//! [`RxQueue::recv`] and [`RxQueue::release`] without a look at the device. A shard is entered as one is that lanes own together: a
+//! [`RxQueue::recv`] and [`SharedQueue::release`](rheostat_io::SharedQueue::release) without a look at the device. A shard is entered as one is that lanes own together: a
 //! ticket is drawn and due, the shard is taken out of its cell, written to and put back.
 
 use std::os::fd::BorrowedFd;
@@ -139,9 +139,9 @@ impl Receiver {
     fn receive(&mut self, clock: &Clock) -> Option<u64> {
         let from = cycles_in_order(clock);
         let count = self.queue.recv(&mut self.burst, &mut self.pool, Time::ZERO);
-        self.queue.release();
+        let left = self.queue.as_shared().map_or(0, |queue| queue.release());
         let taken = clock.nanos_between(from, cycles_in_order(clock));
-        let is_read = self.queue.left_for_others() > 0;
+        let is_read = left > 0;
         self.burst.drain(..).for_each(|packet| self.pool.free(packet));
         (count > 0 && !is_read).then_some(taken)
     }

@@ -79,10 +79,9 @@ impl Intake {
         Intake { device, stamps, arrivals, done: 0, tagged: room(), packet: room() }
     }
 
-    /// The stamp of a packet that is received now.
-    pub(super) fn next_stamp(&self) -> u32 {
-        // Relaxed: the order of packets within a lane is all there is to it.
-        self.stamps.fetch_add(1, Ordering::Relaxed)
+    /// The counter of which packets get their stamps.
+    pub(super) fn stamps(&self) -> &AtomicU32 {
+        &self.stamps
     }
 
     /// Appends the packets that `frame` consists of to `burst`, which is not full.
@@ -185,7 +184,7 @@ impl Intake {
         };
         packet.set_timestamp(now);
         // Relaxed: the order of what one queue receives is all there is to it.
-        packet.set_stamp(self.next_stamp());
+        packet.set_stamp(self.stamps.fetch_add(1, Ordering::Relaxed));
         packet.set_device(self.device);
         self.count(bytes.len(), None);
         burst.push(packet);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, Time};
 use rheostat_steer::IndirectionTable;
 
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, SourceWork};
-use crate::replay_barrier::ReplayBarrier;
+use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, SourceWork};
 use crate::sharing::SharingCounters;
 
 /// A device of which a layer has taken the queues, and wrapped them: everything else is as it was, but for what the layer's
@@ -79,8 +78,8 @@ impl Device for LayeredDevice {
         self.inner.may_place_late()
     }
 
-    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
-        self.inner.replay_by(barrier);
+    fn as_replay(&mut self) -> Option<&mut dyn Replay> {
+        self.inner.as_replay()
     }
 
     fn await_begin(&mut self) {

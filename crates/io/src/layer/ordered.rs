@@ -78,9 +78,10 @@ pub fn in_order(mut devices: Vec<Box<dyn Device>>, claimants: usize) -> Vec<Box<
         let mut receivers = Vec::new();
         let mut ports = Vec::new();
         for (number, pairs) in shared.into_iter().enumerate() {
-            let (rx, tx): (Vec<_>, Vec<_>) =
+            let (mut rx, tx): (Vec<_>, Vec<_>) =
                 pairs.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
-            let descriptors = rx[0].shared_descriptors().expect("lanes share the queue");
+            let descriptors = rx[0].as_shared().and_then(|queue| queue.descriptors());
+            let descriptors = descriptors.expect("lanes share the queue");
             let of_queue = QueueTurns { turns: Turns::new(descriptors), delays: Histogram::new() };
             turns[number].push(Arc::new(of_queue));
             receivers.push(rx);

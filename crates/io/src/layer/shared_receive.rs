@@ -5,7 +5,7 @@
 //! | [`Sharing::Central`] | one for all lanes, filled from all hardware queues of the device | the oldest packets of it | one |
 //! | [`Sharing::Stealing`] | one for each lane, filled from its hardware queue | the oldest of its own; if there are none, the oldest of the fullest other queue, half of it at most | one for each queue |
 //!
-//! [`RxQueue::recv`] takes the lock of the queue that it receives from and keeps it until [`RxQueue::release`], so that the lane can
+//! [`RxQueue::recv`] takes the lock of the queue that it receives from and keeps it until [`SharedQueue::release`], so that the lane can
 //! do what has to be in the order of the queue before another lane receives. A lane that finds nothing keeps no lock. No lane waits
 //! for the lock of a queue that is empty as far as is known; its owner, and a lane that looks whether an owner at work has left
 //! packets in its hardware queue, try it.
@@ -15,7 +15,7 @@
 //! is none but that of the bursts.
 //!
 //! A lane sleeps on the descriptor of its own hardware queue. When a lane has read more packets than it takes, it says so
-//! ([`RxQueue::left_for_others`]), and the runtime wakes others. Beside a lane that has taken packets, another one does not sleep
+//! ([`SharedQueue::release`]), and the runtime wakes others. Beside a lane that has taken packets, another one does not sleep
 //! on its descriptor but looks again soon ([`Rest::Nap`](crate::Rest::Nap)): nothing tells it of packets in the hardware queue of a lane that is at
 //! work.
 
@@ -23,7 +23,7 @@ mod central;
 mod stealing;
 mod watched;
 
-use crate::device::RxQueue;
+use crate::device::{RxQueue, SharedQueue, Stamping};
 
 /// How lanes share the receive queues of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,17 @@ impl Sharing {
 
 /// Lets lanes share the receive queues of a device, one of which each lane has so far, in the order of the lanes.
 pub fn share_receive(mut queues: Vec<Box<dyn RxQueue>>, sharing: Sharing) -> Vec<Box<dyn RxQueue>> {
-    queues.iter_mut().for_each(|queue| queue.leave_transmit());
+    queues.iter_mut().filter_map(|queue| queue.as_shared()).for_each(SharedQueue::leave_transmit);
     match sharing {
         Sharing::Central { pop } => central::share(queues, pop.max(1)),
         Sharing::Stealing { pop, steal } => stealing::share(queues, pop.max(1), steal.max(1)),
     }
+}
+
+/// How the packets of each of these queues are stamped once they have passed a queue in memory.
+fn stampings(hardware: &[Box<dyn RxQueue>]) -> Vec<Stamping<'static>> {
+    let times_arrival = hardware.iter().map(|queue| queue.order().stamping.times_arrival());
+    times_arrival.map(Stamping::by_device).collect()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -19,6 +19,10 @@ fn shared(interface: &str, lanes: u16, claimants: u16) -> XdpConfig {
     XdpConfig { claimants, ..config(interface, lanes) }
 }
 
+fn latest_claim(rig: &mut Rig, lane: usize) -> Option<(u64, u64)> {
+    rig.queues[lane].rx.as_shared().unwrap().latest_claim()
+}
+
 /// Claims up to `limit` packets on a lane.
 fn receive(rig: &mut Rig, lane: usize, limit: usize) -> Vec<Mbuf> {
     let mut burst = Burst::new();
@@ -37,7 +41,7 @@ fn packets_are_claimed_in_the_order_of_the_ring() {
         let mut source = Rig::open(config("rxdp0", 1), &near);
         let mut sink = Rig::open(shared("rxdp1", 2, 2), &far);
         assert!(sink.monitor().notes()[0].ends_with("2 lane(s), 2 to a queue"));
-        let descriptors = sink.queues[0].rx.shared_descriptors().unwrap();
+        let descriptors = sink.queues[0].rx.as_shared().unwrap().descriptors().unwrap();
         assert_eq!(descriptors, 512);
         let (mut next, mut stamp) = (0, None);
         for round in 0..100 {
@@ -48,7 +52,7 @@ fn packets_are_claimed_in_the_order_of_the_ring() {
                 let lane = (round as usize + turn) % 2;
                 let packets = receive(&mut sink, lane, limit);
                 let from = round * 32 + next % 32;
-                let claim = sink.queues[lane].rx.latest_claim();
+                let claim = latest_claim(&mut sink, lane);
                 let range = (u64::from(from), u64::from(from) + limit as u64);
                 assert_eq!((packets.len(), claim), (limit, Some(range)));
                 for packet in packets {
@@ -59,7 +63,7 @@ fn packets_are_claimed_in_the_order_of_the_ring() {
                 }
             }
             assert!(receive(&mut sink, 0, 32).is_empty());
-            assert_eq!((sink.queues[0].rx.backlog(), sink.queues[0].rx.latest_claim()), (0, None));
+            assert_eq!((sink.queues[0].rx.backlog(), latest_claim(&mut sink, 0)), (0, None));
         }
         let monitor = sink.monitor();
         let (sharing, counters) = (monitor.sharing(), monitor.counters());
@@ -191,7 +195,7 @@ fn packets_of_several_buffers_are_claimed_whole() {
                 });
                 let packet = packets.pop().unwrap();
                 assert_eq!(packet.to_vec(), frames[flow as usize]);
-                let claim = sink.queues[lane].rx.latest_claim().unwrap();
+                let claim = latest_claim(&mut sink, lane).unwrap();
                 assert_eq!(claim, (descriptors, descriptors + packet.segments().count() as u64));
                 descriptors = claim.1;
                 sink.cache.free(packet);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use rheostat_base::sync::spsc::{self, Consumer, Producer};
 use rheostat_base::{DeviceId, Time};
-use rheostat_io::{QueuePair, RxQueue, TxQueue};
+use rheostat_io::{ArrivalOrder, QueuePair, RxQueue, Stamping, TxQueue};
 use rheostat_packet::{BURST, Burst, HashKind, Mbuf, PoolCache};
 
 use super::conversation::{Planned, Progress, Side, Upcoming};
@@ -217,8 +217,8 @@ impl RxQueue for MemoryRx {
         burst.len() - before
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.stamped
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: Stamping::by_device(self.stamped), rings: None }
     }
 
     fn backlog(&self) -> usize {

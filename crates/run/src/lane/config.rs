@@ -60,7 +60,7 @@ pub struct LaneConfig {
     pub owners: Vec<LaneId>,
     /// The lanes that own joint shards together with this one, itself included; none where each shard has one owner.
     pub claimants: Vec<LaneId>,
-    /// Whether other lanes are kept from receiving until the lane has told packets apart ([`rheostat_io::RxQueue::release`]).
+    /// Whether other lanes are kept from receiving until the lane has told packets apart ([`rheostat_io::SharedQueue::release`]).
     pub takes_turns: bool,
     /// Places packets in shards.
     pub steering: Arc<Steering>,

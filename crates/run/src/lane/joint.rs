@@ -61,7 +61,8 @@ pub(super) struct AwaitedPoll<'a>(pub(super) &'a mut Lane);
 impl Drop for AwaitedPoll<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.reception.receivers.iter_mut().for_each(|queue| queue.release());
+            let queues = self.0.reception.receivers.iter_mut();
+            queues.filter_map(|queue| queue.as_shared()).for_each(|queue| _ = queue.release());
             self.0.shards.break_off();
         }
     }
@@ -110,8 +111,7 @@ impl Lane {
             self.joint.has_drawn = !self.batch.is_empty();
         }
         let queue = &mut self.reception.receivers[device];
-        let left = queue.left_for_others();
-        queue.release();
+        let left = queue.as_shared().map_or(0, |queue| queue.release());
         if left > 0 {
             self.reception.wake_others(self.id, left);
         }

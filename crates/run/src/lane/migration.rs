@@ -115,7 +115,8 @@ impl Lane {
             // the shard away. What comes from now on is younger anyhow, or late. What other lanes handed over keeps
             // the order of the lanes that received it.
             if bucket_shard(steering, packet).is_none_or(|bucket| bucket == shard.id)
-                && let Some(stamp) = reception.receivers[packet.device().index()].stamp_now()
+                && let Some(stamp) =
+                    reception.receivers[packet.device().index()].order().stamping.draw()
             {
                 packet.set_stamp(stamp);
             }

@@ -52,13 +52,16 @@ pub(super) struct Reception {
 
 impl Reception {
     pub(super) fn new(
-        receivers: Vec<Box<dyn RxQueue>>,
+        mut receivers: Vec<Box<dyn RxQueue>>,
         sort_by: SortBy,
         takes_turns: bool,
     ) -> Reception {
         Reception {
             received_by: vec![0; receivers.len()],
-            shares_queues: receivers.iter().any(|queue| queue.shared_descriptors().is_some()),
+            shares_queues: receivers
+                .iter_mut()
+                .filter_map(|queue| queue.as_shared())
+                .any(|queue| queue.descriptors().is_some()),
             receivers,
             takes_turns,
             notifiers: Vec::new(),

@@ -16,7 +16,7 @@ pub(crate) struct ReleaseStamps(HashMap<ShardId, Box<[Option<u32>]>>);
 impl ReleaseStamps {
     /// Notes that a shard leaves now.
     pub(crate) fn note(&mut self, shard: ShardId, queues: &[Box<dyn RxQueue>]) {
-        let stamps = queues.iter().map(|queue| queue.stamp_now());
+        let stamps = queues.iter().map(|queue| queue.order().stamping.draw());
         // Moves are not to allocate again and again.
         match self.0.get_mut(&shard) {
             Some(known) => known.iter_mut().zip(stamps).for_each(|(old, new)| *old = new),

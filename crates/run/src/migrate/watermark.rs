@@ -1,18 +1,28 @@
 //! When a lane has received everything that waited for it at some moment.
 
-use rheostat_io::{QueueEnd, RxQueue};
+use rheostat_io::RxQueue;
 
 /// The end of what waited in each queue of a lane when the mark was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watermark(Vec<QueueEnd>);
 
+/// Where what waits in a receive queue ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum QueueEnd {
+    /// After so many packets received in all.
+    Packets(u64),
+    /// At these places of the rings of the queue.
+    Rings(Vec<u64>),
+}
+
 impl Watermark {
     /// The mark of `queues`, which have brought as many packets as `received` states.
     pub(crate) fn new(queues: &[Box<dyn RxQueue>], received: &[u64]) -> Watermark {
-        let marks = queues.iter().zip(received).map(|(queue, received)| match queue.end() {
-            QueueEnd::Packets(waiting) => QueueEnd::Packets(received + waiting),
-            rings => rings,
-        });
+        let marks =
+            queues.iter().zip(received).map(|(queue, received)| match queue.order().rings {
+                Some(rings) => QueueEnd::Rings(rings.ends()),
+                None => QueueEnd::Packets(received + queue.backlog() as u64),
+            });
         Watermark(marks.collect())
     }
 
@@ -22,7 +32,9 @@ impl Watermark {
         self.0.iter().zip(queues).zip(received).all(|((end, queue), received)| {
             let has_passed = match end {
                 QueueEnd::Packets(mark) => received >= mark,
-                QueueEnd::Rings(rings) => queue.has_read(rings),
+                QueueEnd::Rings(ends) => {
+                    queue.order().rings.is_some_and(|rings| rings.has_read(ends))
+                }
             };
             has_passed || queue.backlog() == 0
         })
@@ -34,6 +46,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
 
     use rheostat_base::Time;
+    use rheostat_io::{ArrivalOrder, RingProgress};
     use rheostat_packet::{Burst, PoolCache};
 
     use super::*;
@@ -58,11 +71,15 @@ mod tests {
             None
         }
 
-        fn end(&self) -> QueueEnd {
-            match &self.rings {
-                Some(read) => QueueEnd::Rings(read.iter().map(|read| read + 10).collect()),
-                None => QueueEnd::Packets(self.backlog as u64),
-            }
+        fn order(&self) -> ArrivalOrder<'_> {
+            let rings = self.rings.is_some().then_some(self as &dyn RingProgress);
+            ArrivalOrder { rings, ..ArrivalOrder::default() }
+        }
+    }
+
+    impl RingProgress for Says {
+        fn ends(&self) -> Vec<u64> {
+            self.rings.iter().flatten().map(|read| read + 10).collect()
         }
 
         fn has_read(&self, ends: &[u64]) -> bool {

@@ -128,8 +128,8 @@ pub(super) fn build_replaying(
     let counters: Vec<_> = lanes.iter().map(Lane::counters).collect();
     let barrier = ReplayBarrier::new(move || received_and_done(&counters));
     let barrier = Arc::new(if config.claimants() > 1 { barrier.one_by_one() } else { barrier });
-    for device in devices {
-        device.replay_by(barrier.clone());
+    for replay in devices.iter_mut().filter_map(|device| device.as_replay()) {
+        replay.replay_by(barrier.clone());
     }
     Ok((lanes, barrier))
 }

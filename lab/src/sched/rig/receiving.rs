@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rheostat_base::{Clock, Time};
-use rheostat_io::{Rest, RxQueue};
+use rheostat_io::{ArrivalOrder, Rest, RxQueue, Stamping};
 use rheostat_packet::{Burst, PoolCache};
 
 use super::client::Request;
@@ -232,8 +232,8 @@ impl RxQueue for Receiving {
         }
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        true
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: Stamping::Arrival, rings: None }
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

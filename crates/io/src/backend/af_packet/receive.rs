@@ -9,7 +9,7 @@ use rheostat_packet::{Burst, PoolCache};
 use super::device::Attachment;
 use super::ring::SlotRing;
 use crate::backend::intake::{Intake, Taken};
-use crate::device::{QueueEnd, RxQueue};
+use crate::device::{ArrivalOrder, RingProgress, RxQueue};
 
 /// Polls without a packet after which a waiting error is taken from the socket, so that it does not poll
 /// readable for ever: the interface went down.
@@ -59,19 +59,21 @@ impl RxQueue for PacketRx {
         self.ring.memory().backlog()
     }
 
-    fn end(&self) -> QueueEnd {
-        QueueEnd::Rings(vec![self.ring.taken() + self.backlog() as u64])
-    }
-
-    fn has_read(&self, rings: &[u64]) -> bool {
-        rings.iter().all(|end| self.ring.taken() >= *end)
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        Some(self.intake.next_stamp())
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder::on_receipt(self.intake.stamps(), self)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.attachment.sockets[self.lane].as_fd())
+    }
+}
+
+impl RingProgress for PacketRx {
+    fn ends(&self) -> Vec<u64> {
+        vec![self.ring.taken() + self.backlog() as u64]
+    }
+
+    fn has_read(&self, ends: &[u64]) -> bool {
+        ends.iter().all(|end| self.ring.taken() >= *end)
     }
 }

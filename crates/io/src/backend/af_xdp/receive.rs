@@ -11,7 +11,7 @@ use super::assembly::Assembly;
 use super::open::PacketRing;
 use super::receiving_lane::{ReceivingLane, rest};
 use super::ring::{Consumer, Gauge};
-use crate::device::{QueueEnd, Rest, RxQueue};
+use crate::device::{ArrivalOrder, Rest, RingProgress, RxQueue, SharedQueue};
 use crate::sys::xdp_socket::CONTINUED;
 
 /// The receive queue of a lane.
@@ -112,10 +112,6 @@ impl RxQueue for XdpRx {
         count
     }
 
-    fn leave_transmit(&mut self) {
-        self.leaves_transmit = true;
-    }
-
     fn backlog(&self) -> usize {
         self.rings.iter().map(|ring| ring.waiting.waiting() as usize).sum()
     }
@@ -126,20 +122,32 @@ impl RxQueue for XdpRx {
         rest(self.backlog(), self.wait_fd())
     }
 
-    /// One figure per ring: of several, some may be read while others wait.
-    fn end(&self) -> QueueEnd {
-        QueueEnd::Rings(self.rings.iter().map(|ring| ring.waiting.produced().into()).collect())
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder::on_receipt(&self.lane.attachment.stamps, self)
     }
 
-    fn has_read(&self, rings: &[u64]) -> bool {
-        self.rings.iter().zip(rings).all(|(ring, end)| ring.waiting.has_consumed(*end as u32))
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        Some(self.lane.attachment.stamps.fetch_add(1, Ordering::Relaxed))
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         if self.lane.waits_to_send() { None } else { self.lane.watched() }
+    }
+}
+
+/// One figure per ring: of several, some may be read while others wait.
+impl RingProgress for XdpRx {
+    fn ends(&self) -> Vec<u64> {
+        self.rings.iter().map(|ring| ring.waiting.produced().into()).collect()
+    }
+
+    fn has_read(&self, ends: &[u64]) -> bool {
+        self.rings.iter().zip(ends).all(|(ring, end)| ring.waiting.has_consumed(*end as u32))
+    }
+}
+
+impl SharedQueue for XdpRx {
+    fn leave_transmit(&mut self) {
+        self.leaves_transmit = true;
     }
 }

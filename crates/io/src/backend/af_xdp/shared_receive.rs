@@ -18,7 +18,7 @@ use super::receiving_lane::{ReceivingLane, rest};
 use super::ring::Consumer;
 use crate::backend::padded::Padded;
 use crate::backend::shared_ring::{Claimants, NoClaim};
-use crate::device::{ClaimBound, QueueEnd, Rest, RxQueue};
+use crate::device::{ArrivalOrder, ClaimBound, Rest, RingProgress, RxQueue, SharedQueue};
 use crate::sys::xdp_socket::CONTINUED;
 
 /// One RX ring, which lanes share.
@@ -168,36 +168,44 @@ impl RxQueue for SharedXdpRx {
         rest(self.backlog(), self.wait_fd().filter(|_| !owes))
     }
 
-    fn end(&self) -> QueueEnd {
-        QueueEnd::Rings(self.rings.iter().map(|ring| ring.ring.end()).collect())
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder::on_receipt(&self.lane.attachment.stamps, self)
     }
 
-    fn has_read(&self, rings: &[u64]) -> bool {
-        self.rings.iter().zip(rings).all(|(ring, end)| ring.ring.has_read(*end))
-    }
-
-    fn shared_descriptors(&self) -> Option<u64> {
-        self.rings.first().map(|ring| ring.ring.size())
-    }
-
-    fn claimed(&self) -> u64 {
-        self.rings.iter().map(|ring| ring.ring.claimed()).sum()
-    }
-
-    fn latest_claim(&self) -> Option<(u64, u64)> {
-        self.latest
-    }
-
-    fn bound_claims(&mut self, bound: ClaimBound) {
-        self.bound = Some(bound);
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        Some(self.lane.attachment.stamps.fetch_add(1, Ordering::Relaxed))
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         let waits = !self.leaves_in_order() && self.lane.waits_to_send();
         if waits { None } else { self.lane.watched() }
+    }
+}
+
+impl RingProgress for SharedXdpRx {
+    fn ends(&self) -> Vec<u64> {
+        self.rings.iter().map(|ring| ring.ring.end()).collect()
+    }
+
+    fn has_read(&self, ends: &[u64]) -> bool {
+        self.rings.iter().zip(ends).all(|(ring, end)| ring.ring.has_read(*end))
+    }
+}
+
+impl SharedQueue for SharedXdpRx {
+    fn descriptors(&mut self) -> Option<u64> {
+        self.rings.first().map(|ring| ring.ring.size())
+    }
+
+    fn claimed(&mut self) -> u64 {
+        self.rings.iter().map(|ring| ring.ring.claimed()).sum()
+    }
+
+    fn latest_claim(&mut self) -> Option<(u64, u64)> {
+        self.latest
+    }
+
+    fn bound_claims(&mut self, bound: ClaimBound) {
+        self.bound = Some(bound);
     }
 }

@@ -12,8 +12,7 @@ use super::standard::{StandardInput, is_standard};
 use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair};
-use crate::replay_barrier::ReplayBarrier;
+use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay};
 use crate::sharing::SharingCounters;
 use crate::sink::{NullSink, Sink};
 
@@ -97,8 +96,8 @@ impl Device for PcapDevice {
         self.nic.table()
     }
 
-    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
-        self.nic.replay_by(barrier);
+    fn as_replay(&mut self) -> Option<&mut dyn Replay> {
+        self.nic.as_replay()
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
+use crate::device::Stamping;
+
 /// Bytes a frame occupies on an Ethernet link beside those we see: preamble and start delimiter 8,
 /// frame check sequence 4, gap 12 (IEEE 802.3).
 const FRAMING: u64 = 24;
@@ -27,6 +29,13 @@ pub enum Pacing {
     /// As fast as the lanes take them: a packet arrives once its queue has room and a buffer is free,
     /// so that nothing is dropped. Packets keep the source's time as their stamp.
     Lossless,
+}
+
+impl Pacing {
+    /// What stamps packets.
+    pub(super) fn stamping(self) -> Stamping<'static> {
+        Stamping::by_device(matches!(self, Pacing::OpenLoop { .. }))
+    }
 }
 
 /// When a packet may be delivered, and the time it is stamped with.

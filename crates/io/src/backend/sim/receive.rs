@@ -10,7 +10,7 @@ use super::Pacing;
 use super::descriptor_ring::LaneSide;
 use super::driver::Drive;
 use super::queue_event::QueueEvent;
-use crate::device::{Rest, RxQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue, Stamping};
 
 /// What puts packets into a ring: a thread, a test that steps, or the lanes that poll.
 #[derive(Clone)]
@@ -22,8 +22,8 @@ pub(super) struct Filling {
     /// How many packets may wait before a poll leaves the NIC alone: without loss there is no use in
     /// queues longer than a burst, whose packets fall out of the processor's cache.
     enough: usize,
-    /// Whether packets are stamped with the time at which they are due.
-    stamps_arrivals: bool,
+    /// With open-loop pacing, packets are stamped with the time at which they are due.
+    stamping: Stamping<'static>,
 }
 
 impl Filling {
@@ -33,7 +33,7 @@ impl Filling {
             pump,
             lossless,
             enough: if lossless { BURST } else { usize::MAX },
-            stamps_arrivals: matches!(pacing, Pacing::OpenLoop { .. }),
+            stamping: pacing.stamping(),
         }
     }
 
@@ -112,8 +112,8 @@ impl RxQueue for SimRx {
         self.event.as_ref().map(|event| event.as_fd())
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.filling.stamps_arrivals
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: self.filling.stamping, rings: None }
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {

@@ -10,7 +10,7 @@ use super::descriptor_ring::{ClaimantSide, HeldClaim};
 use super::queue_event::QueueEvent;
 use super::receive::Filling;
 use crate::backend::shared_ring::{ClaimSize, Claimants, NoClaim};
-use crate::device::{ClaimBound, Rest, RxQueue};
+use crate::device::{ClaimBound, Rest, RxQueue, SharedQueue};
 
 /// One lane's part in a receive queue.
 pub(super) struct SharedRx {
@@ -104,18 +104,6 @@ impl RxQueue for SharedRx {
         self.ring.backlog() + self.left()
     }
 
-    fn shared_descriptors(&self) -> Option<u64> {
-        Some(self.ring.capacity())
-    }
-
-    fn latest_claim(&self) -> Option<(u64, u64)> {
-        self.latest
-    }
-
-    fn bound_claims(&mut self, bound: ClaimBound) {
-        self.bound = Some(bound);
-    }
-
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         self.events.get(self.claimants.1).map(|event| event.as_fd())
     }
@@ -136,5 +124,23 @@ impl RxQueue for SharedRx {
             true => Rest::Sleep,
             false => Rest::Nap,
         }
+    }
+
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
+    }
+}
+
+impl SharedQueue for SharedRx {
+    fn descriptors(&mut self) -> Option<u64> {
+        Some(self.ring.capacity())
+    }
+
+    fn latest_claim(&mut self) -> Option<(u64, u64)> {
+        self.latest
+    }
+
+    fn bound_claims(&mut self, bound: ClaimBound) {
+        self.bound = Some(bound);
     }
 }

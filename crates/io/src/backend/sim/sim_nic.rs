@@ -21,7 +21,7 @@ use super::replies::Replies;
 use super::shared_receive::SharedRx;
 use super::transmit::{Answers, SimTx, TransmitRing};
 use crate::backend::shared_ring::Claimants;
-use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue, TxQueue};
+use crate::device::{Device, DeviceMonitor, QueuePair, Replay, RxQueue, TxQueue};
 use crate::replay_barrier::ReplayBarrier;
 use crate::sink::Sink;
 use crate::{OpenError, Peer, Responder};
@@ -362,15 +362,8 @@ impl Device for SimNic {
         Some(self.table.clone())
     }
 
-    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
-        let reader = match &self.monitor.engine {
-            Engine::Driven { drive, .. } if self.lossless => {
-                Some(barrier.join(drive.first_stamp()))
-            }
-            _ => None,
-        };
-        // Set once: lanes are built once for a device.
-        let _ = self.barrier.set(Replaying { barrier, reader });
+    fn as_replay(&mut self) -> Option<&mut dyn Replay> {
+        Some(self)
     }
 
     fn await_begin(&mut self) {
@@ -384,6 +377,19 @@ impl Device for SimNic {
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
+    }
+}
+
+impl Replay for SimNic {
+    fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
+        let reader = match &self.monitor.engine {
+            Engine::Driven { drive, .. } if self.lossless => {
+                Some(barrier.join(drive.first_stamp()))
+            }
+            _ => None,
+        };
+        // Set once: lanes are built once for a device.
+        let _ = self.barrier.set(Replaying { barrier, reader });
     }
 }
 

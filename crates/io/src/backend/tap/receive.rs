@@ -9,7 +9,7 @@ use rheostat_packet::{Burst, PoolCache};
 
 use super::attachment::Attachment;
 use crate::backend::intake::{Frame, Intake, Taken};
-use crate::device::{QueueEnd, RxQueue};
+use crate::device::{ArrivalOrder, RingProgress, RxQueue};
 use crate::segmentation::{Offload, OffloadError, VNET_HEADER};
 
 /// Bytes of the longest frame with its header: 64 KiB of IP, an Ethernet header and tags.
@@ -83,21 +83,23 @@ impl RxQueue for TapRx {
         usize::from(self.attachment.waits(self.lane))
     }
 
-    /// The kernel does not report how many frames wait, but no more than its queue holds.
-    fn end(&self) -> QueueEnd {
-        let waiting = if self.backlog() > 0 { KERNEL_QUEUE } else { 0 };
-        QueueEnd::Rings(vec![self.taken + waiting])
-    }
-
-    fn has_read(&self, rings: &[u64]) -> bool {
-        rings.iter().all(|end| self.taken >= *end)
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        Some(self.intake.next_stamp())
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder::on_receipt(self.intake.stamps(), self)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.attachment.queues[self.lane].as_fd())
+    }
+}
+
+impl RingProgress for TapRx {
+    /// The kernel does not report how many frames wait, but no more than its queue holds.
+    fn ends(&self) -> Vec<u64> {
+        let waiting = if self.backlog() > 0 { KERNEL_QUEUE } else { 0 };
+        vec![self.taken + waiting]
+    }
+
+    fn has_read(&self, ends: &[u64]) -> bool {
+        ends.iter().all(|end| self.taken >= *end)
     }
 }

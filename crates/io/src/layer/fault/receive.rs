@@ -1,7 +1,6 @@
 //! A receive queue with faults.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::{FaultConfig, FaultCounters};
-use crate::device::RxQueue;
+use crate::device::{ArrivalOrder, Rest, RxLayer, RxQueue};
 
 /// A receive queue with faults.
 pub struct FaultyRx {
@@ -132,7 +131,15 @@ impl FaultyRx {
     }
 }
 
-impl RxQueue for FaultyRx {
+impl RxLayer for FaultyRx {
+    fn inner(&self) -> &dyn RxQueue {
+        &*self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn RxQueue {
+        &mut *self.inner
+    }
+
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         // Relaxed: the wrapped queue publishes this with the news that it has been emptied. Until we
         // know what to hold, we hold something.
@@ -157,41 +164,24 @@ impl RxQueue for FaultyRx {
         due
     }
 
-    fn release(&mut self) {
-        self.inner.release();
-    }
-
-    fn left_for_others(&self) -> usize {
-        self.inner.left_for_others()
-    }
-
-    fn leave_transmit(&mut self) {
-        self.inner.leave_transmit();
-    }
-
     fn backlog(&self) -> usize {
         self.inner.backlog() + self.ready.len() + usize::from(self.overtaken.is_some())
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.inner.stamps_arrivals()
+    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
+        if RxLayer::backlog(self) > 0 { Rest::Awake } else { self.inner.rest(pool, now) }
     }
 
-    fn stamp_now(&self) -> Option<u32> {
-        self.inner.stamp_now()
-    }
-
-    fn shared_descriptors(&self) -> Option<u64> {
-        self.inner.shared_descriptors()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.wait_fd()
+    /// Packets are counted: what a ring has given may be held here.
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { rings: None, ..self.inner.order() }
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::os::fd::BorrowedFd;
+
     use rheostat_packet::{Mempool, MempoolConfig};
 
     use super::*;
@@ -231,7 +221,9 @@ mod tests {
         let layout = MempoolConfig { buffers: 512, data_room: 64, headroom: 0 };
         let pool = Mempool::new(&layout).unwrap();
         let mut cache = PoolCache::new(pool.clone());
-        let mut queue = FaultyRx::new(Box::new(Counting { next: 0, end: PACKETS }), config);
+        let queue = FaultyRx::new(Box::new(Counting { next: 0, end: PACKETS }), config);
+        let counters = queue.counters();
+        let mut queue: Box<dyn RxQueue> = Box::new(queue);
         let mut stamps = Vec::new();
         let mut now = Time::ZERO;
         while queue.backlog() > 0 {
@@ -244,7 +236,6 @@ mod tests {
             }
             now += Duration::from_micros(1);
         }
-        let counters = queue.counters();
         drop((queue, cache));
         (stamps, counters, 512 - pool.available())
     }

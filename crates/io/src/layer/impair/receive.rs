@@ -1,13 +1,12 @@
 //! A receive queue of a bad network.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::{Counters, Draw, Fault};
-use crate::device::{ClaimBound, QueueEnd, Rest, RxQueue};
+use crate::device::{ArrivalOrder, RingProgress, RxLayer, RxQueue};
 
 /// A receive queue whose packets were lost, doubled and reordered on the way.
 pub(super) struct ImpairedRx {
@@ -31,7 +30,15 @@ impl ImpairedRx {
     }
 }
 
-impl RxQueue for ImpairedRx {
+impl RxLayer for ImpairedRx {
+    fn inner(&self) -> &dyn RxQueue {
+        &*self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn RxQueue {
+        &mut *self.inner
+    }
+
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         let (before, room) = (burst.len(), burst.remaining_capacity());
         let received = self.inner.recv(burst, pool, now);
@@ -73,62 +80,24 @@ impl RxQueue for ImpairedRx {
         burst.len() - before
     }
 
-    fn release(&mut self) {
-        self.inner.release();
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { rings: Some(self), ..self.inner.order() }
     }
+}
 
-    fn left_for_others(&self) -> usize {
-        self.inner.left_for_others()
-    }
-
-    fn leave_transmit(&mut self) {
-        self.inner.leave_transmit();
-    }
-
-    fn backlog(&self) -> usize {
-        self.inner.backlog()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.wait_fd()
-    }
-
-    fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
-        self.inner.rest(pool, now)
-    }
-
-    /// By what was taken from the queue, since not all of it arrives.
-    fn end(&self) -> QueueEnd {
-        match self.inner.end() {
-            QueueEnd::Packets(waiting) => QueueEnd::Rings(vec![self.taken + waiting]),
-            rings => rings,
+/// By what was taken from the queue where it has no rings, since not all of it arrives.
+impl RingProgress for ImpairedRx {
+    fn ends(&self) -> Vec<u64> {
+        match self.inner.order().rings {
+            Some(rings) => rings.ends(),
+            None => vec![self.taken + self.inner.backlog() as u64],
         }
     }
 
-    fn has_read(&self, rings: &[u64]) -> bool {
-        match (self.inner.end(), rings) {
-            (QueueEnd::Packets(_), [end]) => self.taken >= *end,
-            _ => self.inner.has_read(rings),
+    fn has_read(&self, ends: &[u64]) -> bool {
+        match self.inner.order().rings {
+            Some(rings) => rings.has_read(ends),
+            None => ends.iter().all(|end| self.taken >= *end),
         }
-    }
-
-    fn shared_descriptors(&self) -> Option<u64> {
-        self.inner.shared_descriptors()
-    }
-
-    fn claimed(&self) -> u64 {
-        self.inner.claimed()
-    }
-
-    fn latest_claim(&self) -> Option<(u64, u64)> {
-        self.inner.latest_claim()
-    }
-
-    fn bound_claims(&mut self, bound: ClaimBound) {
-        self.inner.bound_claims(bound);
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        self.inner.stamp_now()
     }
 }

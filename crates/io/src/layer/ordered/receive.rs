@@ -1,6 +1,5 @@
 //! The receive queue of a lane whose packets leave in order.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
@@ -8,7 +7,7 @@ use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::port::{Books, Port};
 use super::{OpenTurn, OpenTurns, QueueTurns, Turn};
-use crate::device::{QueueEnd, Rest, RxQueue};
+use crate::device::{Rest, RxLayer, RxQueue};
 
 /// A receive queue whose claims open turns.
 pub(super) struct OrderedRx {
@@ -32,7 +31,8 @@ impl OrderedRx {
         ports: Arc<[Port]>,
     ) -> OrderedRx {
         let bounding = queue.clone();
-        inner.bound_claims(Arc::new(move || bounding.turns.bound()));
+        let shared = inner.as_shared().expect("lanes share the queue");
+        shared.bound_claims(Arc::new(move || bounding.turns.bound()));
         OrderedRx { inner, device, queue, open, books, ports, spare: Vec::new() }
     }
 
@@ -63,14 +63,22 @@ fn leave(mut turn: Turn, ports: &[Port], pool: &mut PoolCache, now: Time) -> Vec
     turn.packets
 }
 
-impl RxQueue for OrderedRx {
+impl RxLayer for OrderedRx {
+    fn inner(&self) -> &dyn RxQueue {
+        &*self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn RxQueue {
+        &mut *self.inner
+    }
+
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         self.close(pool, now);
         for (number, port) in self.ports.iter().enumerate() {
             port.try_again(number, pool, now);
         }
         let count = self.inner.recv(burst, pool, now);
-        if let Some(range) = self.inner.latest_claim() {
+        if let Some(range) = self.inner.as_shared().and_then(|queue| queue.latest_claim()) {
             let packets = self.spare.pop().unwrap_or_default();
             let mut open = self.open.try_lock().expect("the lane's own");
             open[self.device] = Some(OpenTurn { range, packets });
@@ -78,36 +86,8 @@ impl RxQueue for OrderedRx {
         count
     }
 
-    fn backlog(&self) -> usize {
-        self.inner.backlog()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.wait_fd()
-    }
-
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
         self.close(pool, now);
         self.inner.rest(pool, now)
-    }
-
-    fn end(&self) -> QueueEnd {
-        self.inner.end()
-    }
-
-    fn has_read(&self, rings: &[u64]) -> bool {
-        self.inner.has_read(rings)
-    }
-
-    fn stamps_arrivals(&self) -> bool {
-        self.inner.stamps_arrivals()
-    }
-
-    fn stamp_now(&self) -> Option<u32> {
-        self.inner.stamp_now()
-    }
-
-    fn shared_descriptors(&self) -> Option<u64> {
-        self.inner.shared_descriptors()
     }
 }

@@ -8,7 +8,10 @@ use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::device::{ClaimBound, QueueEnd, QueuePair, Rest, RxQueue, TxQueue, Unsent};
+use crate::device::{
+    ArrivalOrder, ClaimBound, QueuePair, Rest, RingProgress, RxLayer, RxQueue, SharedQueue,
+    TxQueue, Unsent,
+};
 
 /// Where a lane and the thread that opens devices exchange queues.
 pub(super) struct Exchange {
@@ -121,8 +124,8 @@ impl ReopenableRx {
         // The thread that holds it is about to let go of it; the next poll finds it free.
         let Ok(mut state) = self.exchange.state.try_lock() else { return };
         let Some(Offer { pair: new, is_vacant }) = state.new.take() else { return };
-        let rx = std::mem::replace(&mut self.inner, new.rx);
-        self.claimed_before += rx.claimed();
+        let mut rx = std::mem::replace(&mut self.inner, new.rx);
+        self.claimed_before += rx.as_shared().map_or(0, |queue| queue.claimed());
         // Held until what was refused is noted: lanes that send in order share the queue.
         let mut sending = lock(&self.exchange.tx);
         if let Some(mut tx) = sending.replace(new.tx) {
@@ -145,7 +148,7 @@ impl ReopenableRx {
         drop(state);
         self.bound_inner();
         if self.leaves_transmit {
-            self.inner.leave_transmit();
+            self.leave_transmit();
         }
     }
 }
@@ -153,15 +156,23 @@ impl ReopenableRx {
 impl ReopenableRx {
     /// Keeps claims on the inner queue below the bound, which counts from the first queue on.
     fn bound_inner(&mut self) {
-        if let Some(bound) = self.bound.clone() {
+        if let (Some(bound), Some(queue)) = (self.bound.clone(), self.inner.as_shared()) {
             let before = self.claimed_before;
             // The turns of claims on a queue before it may still be open.
-            self.inner.bound_claims(Arc::new(move || bound().saturating_sub(before)));
+            queue.bound_claims(Arc::new(move || bound().saturating_sub(before)));
         }
     }
 }
 
-impl RxQueue for ReopenableRx {
+impl RxLayer for ReopenableRx {
+    fn inner(&self) -> &dyn RxQueue {
+        &*self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn RxQueue {
+        &mut *self.inner
+    }
+
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         let count = self.inner.recv(burst, pool, now);
         if count == 0
@@ -171,23 +182,6 @@ impl RxQueue for ReopenableRx {
             self.exchange(pool);
         }
         count
-    }
-
-    fn release(&mut self) {
-        self.inner.release();
-    }
-
-    fn left_for_others(&self) -> usize {
-        self.inner.left_for_others()
-    }
-
-    fn leave_transmit(&mut self) {
-        self.leaves_transmit = true;
-        self.inner.leave_transmit();
-    }
-
-    fn backlog(&self) -> usize {
-        self.inner.backlog()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -205,41 +199,54 @@ impl RxQueue for ReopenableRx {
         }
     }
 
-    /// What the inner queue states, behind the number of the exchange.
-    fn end(&self) -> QueueEnd {
-        match self.inner.end() {
-            QueueEnd::Packets(count) => QueueEnd::Packets(count),
-            QueueEnd::Rings(ends) => {
-                QueueEnd::Rings(std::iter::once(self.generation).chain(ends).collect())
-            }
-        }
+    fn order(&self) -> ArrivalOrder<'_> {
+        let order = self.inner.order();
+        ArrivalOrder { rings: order.rings.map(|_| self as &dyn RingProgress), ..order }
+    }
+
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
+    }
+}
+
+/// What the inner queue states, behind the number of the exchange.
+impl RingProgress for ReopenableRx {
+    fn ends(&self) -> Vec<u64> {
+        let ends = self.inner.order().rings.map(|rings| rings.ends());
+        std::iter::once(self.generation).chain(ends.into_iter().flatten()).collect()
     }
 
     /// A queue is exchanged once everything in it was received.
-    fn has_read(&self, rings: &[u64]) -> bool {
-        rings.split_first().is_none_or(|(generation, ends)| {
-            *generation < self.generation || self.inner.has_read(ends)
+    fn has_read(&self, ends: &[u64]) -> bool {
+        ends.split_first().is_none_or(|(generation, ends)| {
+            *generation < self.generation
+                || self.inner.order().rings.is_some_and(|rings| rings.has_read(ends))
         })
     }
+}
 
-    fn stamps_arrivals(&self) -> bool {
-        self.inner.stamps_arrivals()
+impl SharedQueue for ReopenableRx {
+    fn release(&mut self) -> usize {
+        self.inner.as_shared().map_or(0, |queue| queue.release())
     }
 
-    fn stamp_now(&self) -> Option<u32> {
-        self.inner.stamp_now()
+    fn leave_transmit(&mut self) {
+        self.leaves_transmit = true;
+        if let Some(queue) = self.inner.as_shared() {
+            queue.leave_transmit();
+        }
     }
 
-    fn shared_descriptors(&self) -> Option<u64> {
-        self.inner.shared_descriptors()
+    fn descriptors(&mut self) -> Option<u64> {
+        self.inner.as_shared()?.descriptors()
     }
 
-    fn claimed(&self) -> u64 {
-        self.claimed_before + self.inner.claimed()
+    fn claimed(&mut self) -> u64 {
+        self.claimed_before + self.inner.as_shared().map_or(0, |queue| queue.claimed())
     }
 
-    fn latest_claim(&self) -> Option<(u64, u64)> {
-        let (first, end) = self.inner.latest_claim()?;
+    fn latest_claim(&mut self) -> Option<(u64, u64)> {
+        let (first, end) = self.inner.as_shared()?.latest_claim()?;
         Some((self.claimed_before + first, self.claimed_before + end))
     }
 

@@ -9,7 +9,9 @@ use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::{Fence, IndirectionTable, RewriteError};
 
 use super::exchange::lock;
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueueEnd, QueuePair, RxQueue, TxQueue};
+use crate::device::{
+    ArrivalOrder, Device, DeviceCounters, DeviceMonitor, QueuePair, RingProgress, RxQueue, TxQueue,
+};
 
 /// A device without an interface. Keeps the placement of the buckets for the next one.
 pub(super) struct Vacancy {
@@ -88,12 +90,18 @@ impl RxQueue for VacantRx {
         None
     }
 
-    /// There are no rings.
-    fn end(&self) -> QueueEnd {
-        QueueEnd::Rings(Vec::new())
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { rings: Some(self), ..ArrivalOrder::default() }
+    }
+}
+
+/// There are no rings.
+impl RingProgress for VacantRx {
+    fn ends(&self) -> Vec<u64> {
+        Vec::new()
     }
 
-    fn has_read(&self, _rings: &[u64]) -> bool {
+    fn has_read(&self, _ends: &[u64]) -> bool {
         true
     }
 }

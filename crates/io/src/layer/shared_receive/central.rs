@@ -10,7 +10,7 @@ use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::watched::{AtWork, Watched};
-use crate::device::{Rest, RxQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue, Stamping};
 
 /// A lane's part in the queue.
 struct CentralRx {
@@ -20,7 +20,7 @@ struct CentralRx {
     access: FairAccess<CentralQueue>,
     shared: Arc<Shared>,
     watched: Watched,
-    stamps_arrivals: bool,
+    stamping: Stamping<'static>,
     /// Packets that the last call has read and left.
     left: usize,
 }
@@ -45,7 +45,7 @@ struct CentralQueue {
 
 pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn RxQueue>> {
     let lanes = hardware.len();
-    let stamps: Vec<_> = hardware.iter().map(|queue| queue.stamps_arrivals()).collect();
+    let stampings = super::stampings(&hardware);
     let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
     watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
     let packets = VecDeque::with_capacity(2 * rheostat_packet::BURST);
@@ -53,12 +53,12 @@ pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn 
     let lock = Arc::new(FairLock::new(queue));
     let (has_packets, at_work) = (AtomicBool::new(false), AtWork::new(lanes));
     let shared = Arc::new(Shared { lock: lock.clone(), has_packets, at_work });
-    let lane = |((lane, stamps_arrivals), watched)| {
+    let lane = |((lane, stamping), watched)| {
         let (access, shared) = (FairAccess::new(lock.clone()), shared.clone());
-        let part = CentralRx { lane, pop, access, shared, watched, stamps_arrivals, left: 0 };
+        let part = CentralRx { lane, pop, access, shared, watched, stamping, left: 0 };
         Box::new(part) as Box<dyn RxQueue>
     };
-    stamps.into_iter().enumerate().zip(watched).map(lane).collect()
+    stampings.into_iter().enumerate().zip(watched).map(lane).collect()
 }
 
 impl CentralQueue {
@@ -114,14 +114,6 @@ impl RxQueue for CentralRx {
         count
     }
 
-    fn release(&mut self) {
-        self.access.release();
-    }
-
-    fn left_for_others(&self) -> usize {
-        self.left
-    }
-
     /// All packets that the lane may take. While another lane has the lock, 1: there may be some.
     fn backlog(&self) -> usize {
         let mut access = FairAccess::new(self.shared.lock.clone());
@@ -155,7 +147,18 @@ impl RxQueue for CentralRx {
         rest
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.stamps_arrivals
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: self.stamping, rings: None }
+    }
+
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
+    }
+}
+
+impl SharedQueue for CentralRx {
+    fn release(&mut self) -> usize {
+        self.access.release();
+        self.left
     }
 }

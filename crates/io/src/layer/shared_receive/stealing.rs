@@ -11,7 +11,7 @@ use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::watched::{AtWork, Watched};
-use crate::device::{Rest, RxQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue, Stamping};
 
 /// A lane's part in the queues of all lanes.
 struct StealingRx {
@@ -28,7 +28,7 @@ struct StealingRx {
     /// For the choice of a victim.
     lengths: Vec<u32>,
     watched: Watched,
-    stamps_arrivals: bool,
+    stamping: Stamping<'static>,
     /// Packets that the last call has read and left.
     left: usize,
 }
@@ -77,7 +77,7 @@ pub(super) fn share(
     steal: usize,
 ) -> Vec<Box<dyn RxQueue>> {
     let lanes = hardware.len();
-    let stamps: Vec<_> = hardware.iter().map(|queue| queue.stamps_arrivals()).collect();
+    let stampings = super::stampings(&hardware);
     let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
     watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
     let queue =
@@ -85,7 +85,7 @@ pub(super) fn share(
     let locks: Vec<_> = hardware.into_iter().map(|rx| Arc::new(FairLock::new(queue(rx)))).collect();
     let lengths = (0..lanes).map(|_| Length(AtomicU32::new(0))).collect();
     let shared = Arc::new(Shared { locks: locks.clone(), lengths, at_work: AtWork::new(lanes) });
-    let lane = |((lane, stamps_arrivals), watched)| {
+    let lane = |((lane, stamping), watched)| {
         let part = StealingRx {
             lane,
             pop,
@@ -95,12 +95,12 @@ pub(super) fn share(
             shared: shared.clone(),
             lengths: Vec::with_capacity(lanes),
             watched,
-            stamps_arrivals,
+            stamping,
             left: 0,
         };
         Box::new(part) as Box<dyn RxQueue>
     };
-    stamps.into_iter().enumerate().zip(watched).map(lane).collect()
+    stampings.into_iter().enumerate().zip(watched).map(lane).collect()
 }
 
 /// What is taken of a queue.
@@ -179,16 +179,6 @@ impl RxQueue for StealingRx {
         count
     }
 
-    fn release(&mut self) {
-        if let Some(number) = self.locked.take() {
-            self.access[number].release();
-        }
-    }
-
-    fn left_for_others(&self) -> usize {
-        self.left
-    }
-
     /// Packets in its own queue, and those in others as far as is known. While another lane has the lock of its own, 1 of that: there
     /// may be some.
     fn backlog(&self) -> usize {
@@ -224,7 +214,20 @@ impl RxQueue for StealingRx {
         if others_wait { Rest::Awake } else { rest }
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.stamps_arrivals
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: self.stamping, rings: None }
+    }
+
+    fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {
+        Some(self)
+    }
+}
+
+impl SharedQueue for StealingRx {
+    fn release(&mut self) -> usize {
+        if let Some(number) = self.locked.take() {
+            self.access[number].release();
+        }
+        self.left
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
-use rheostat_io::{DeviceCounters, QueuePair, RxQueue, TxQueue};
+use rheostat_io::{ArrivalOrder, DeviceCounters, QueuePair, RxQueue, Stamping, TxQueue};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, HashKind, LinkType, Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
@@ -90,7 +90,7 @@ impl RxQueue for Queue {
         let count = stamps.len().min(burst.remaining_capacity());
         for stamp in stamps.drain(..count) {
             let mut packet = pool.alloc_from(&flow(self.flow)).unwrap();
-            packet.set_stamp(self.stamp_now().unwrap_or(stamp));
+            packet.set_stamp(self.order().stamping.draw().unwrap_or(stamp));
             packet.set_link(LinkType::Raw);
             packet.set_hash(self.hash, self.kind.unwrap_or(HashKind::Ports));
             burst.push(packet);
@@ -106,8 +106,9 @@ impl RxQueue for Queue {
         None
     }
 
-    fn stamp_now(&self) -> Option<u32> {
-        self.receipts.as_ref().map(|next| next.fetch_add(1, Ordering::Relaxed))
+    fn order(&self) -> ArrivalOrder<'_> {
+        let stamping = self.receipts.as_deref().map_or(Stamping::Source, Stamping::Receipt);
+        ArrivalOrder { stamping, rings: None }
     }
 }
 

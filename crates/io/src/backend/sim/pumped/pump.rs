@@ -16,7 +16,7 @@ use crate::Source;
 use crate::backend::sim::nic::Replaying;
 use crate::backend::sim::replies::Replies;
 use crate::backend::sim::{Pacing, SimConfig};
-use crate::device::{DeviceCounters, Rest, SourceWork};
+use crate::device::{DeviceCounters, Rest, SourceWork, Stamping};
 
 /// Arrivals drawn at once, with the drawer's lock held, where lanes may want it.
 const AT_ONCE: usize = 256;
@@ -40,7 +40,7 @@ pub(in crate::backend::sim) struct Pump {
     /// Whether it may not start yet.
     awaits_begin: AtomicBool,
     /// Whether packets are stamped with the time at which they are due.
-    stamps_arrivals: bool,
+    stamping: Stamping<'static>,
     /// The latest poll of all, where there is no clock.
     latest: AtomicU64,
     is_stopped: AtomicBool,
@@ -145,7 +145,7 @@ impl Pump {
             clock,
             origin: AtomicU64::new(origin),
             awaits_begin: AtomicBool::new(false),
-            stamps_arrivals: matches!(config.pacing, Pacing::OpenLoop { .. }),
+            stamping: config.pacing.stamping(),
             latest: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
             is_ahead: false,
@@ -174,9 +174,9 @@ impl Pump {
         self.catch_up(None, now.saturating_add(1), self.start(now));
     }
 
-    /// Whether packets are stamped with the time at which they are due.
-    pub(super) fn stamps_arrivals(&self) -> bool {
-        self.stamps_arrivals
+    /// With open-loop pacing, packets are stamped with the time at which they are due.
+    pub(super) fn stamping(&self) -> Stamping<'static> {
+        self.stamping
     }
 
     /// A poll of a queue: places what has arrived, and takes what fits into `burst`. Nothing, while another thread has

@@ -7,7 +7,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::Pump;
-use crate::device::{Rest, RxQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue};
 
 /// A receive queue.
 pub(in crate::backend::sim) struct PumpedRx {
@@ -34,8 +34,8 @@ impl RxQueue for PumpedRx {
         None
     }
 
-    fn stamps_arrivals(&self) -> bool {
-        self.pump.stamps_arrivals()
+    fn order(&self) -> ArrivalOrder<'_> {
+        ArrivalOrder { stamping: self.pump.stamping(), rings: None }
     }
 
     fn rest(&mut self, _pool: &mut PoolCache, now: Time) -> Rest {
