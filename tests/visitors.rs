@@ -67,7 +67,9 @@ impl NetworkFunction for Capricious {
                 cx.originate_like(packet, 60, |_| Some(60))?;
                 return Err(Abort);
             }
-            4 => packet.set_traffic_class(0x28),
+            4 => {
+                let _ = packet.set_traffic_class(0x28);
+            }
             5 if packet.wire_len() as usize == packet.data().len() => {
                 let copy = packet.data().to_vec();
                 cx.originate_like(packet, copy.len(), |bytes| {

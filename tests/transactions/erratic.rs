@@ -48,7 +48,7 @@ impl Erratic {
         assert_eq!(cx.txn().now(), cx.now(), "objects go by the time of the packet");
         self.seen.update(cx, (luck % SEEN) as usize, |count| *count += 1)?;
         if luck & 0x100 != 0 {
-            packet.set_traffic_class((luck >> 32) as u8);
+            let _ = packet.set_traffic_class((luck >> 32) as u8);
         }
         if luck & 0x200 != 0
             && let Ok(mut rewrite) = packet.rewrite()

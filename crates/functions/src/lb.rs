@@ -205,11 +205,11 @@ impl Lb {
     ) -> Outcome<Admission<FlowState>> {
         let key = packet.key();
         let tcp = match flags(packet) {
-            Ok(tcp) => tcp.unwrap_or(TcpFlags(0)).0,
+            Ok(tcp) => tcp.unwrap_or(TcpFlags(0)),
             Err(reason) => return Ok(Admission::Refuse(reason)),
         };
         // A SYN without ACK opens a connection of the backend's own.
-        let asks = tcp & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN;
+        let asks = tcp.syn() && !tcp.ack();
         let seat = self.map.backend_at(key.first(), key.first_port(), key.protocol());
         let Some(seat) = seat.filter(|_| !asks) else { return Ok(self.stranger(packet)) };
         let service = self.service(seat.service);

@@ -170,10 +170,8 @@ impl Portscan {
 
     /// Whether a packet opens a connection of a host that is watched.
     fn is_watched(&self, packet: &Packet<'_>) -> bool {
-        let opens = |tcp: rheostat_packet::wire::TcpSegment<'_>| {
-            tcp.flags().0 & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST) == TcpFlags::SYN
-        };
-        self.config.from.is_none_or(|side| side == packet.side()) && packet.tcp().is_some_and(opens)
+        self.config.from.is_none_or(|side| side == packet.side())
+            && packet.tcp().is_some_and(|tcp| tcp.flags().opens())
     }
 
     /// Whether a host is a scanner; if so, its entry is refreshed.
@@ -277,12 +275,12 @@ impl NetworkFunction for Portscan {
         if packet.is_forward() == attempt.opened_forward {
             return Ok(Verdict::Forward);
         }
-        let flags = packet.tcp().map_or(0, |tcp| tcp.flags().0);
-        let contact = match flags & (TcpFlags::SYN | TcpFlags::RST) {
+        let flags = packet.tcp().map_or(TcpFlags(0), |tcp| tcp.flags());
+        let contact = match (flags.syn(), flags.rst()) {
             _ if packet.is_icmp_error() => Contact::Failed,
-            TcpFlags::SYN => Contact::Succeeded,
-            0 => return Ok(Verdict::Forward),
-            _ => Contact::Failed,
+            (true, false) => Contact::Succeeded,
+            (false, false) => return Ok(Verdict::Forward),
+            (_, true) => Contact::Failed,
         };
         let pair = self.pair(&packet.arrival_key(), attempt.opened_forward);
         self.note_contact(cx, pair.host, contact)?;

@@ -1,13 +1,11 @@
 //! A packet as a handler sees it.
 
-use std::net::IpAddr;
+mod change;
+#[cfg(test)]
+mod tests;
 
 use rheostat_base::{DeviceId, Time};
-use rheostat_packet::wire::tcp::TcpSegment;
-use rheostat_packet::wire::{
-    End, Ipv4Packet, Ipv4PacketMut, Ipv6Packet, Ipv6PacketMut, Quoted, Rewrite, RewriteError,
-    replace_endpoint,
-};
+use rheostat_packet::wire::{Ipv4Packet, Ipv6Packet, TcpSegment, UdpDatagram, protocol, udp};
 use rheostat_packet::{FlowKey, Headers, Mbuf, Network, Tuple, tuple};
 use rheostat_run::{PacketInfo, PacketKind};
 use rheostat_steer::Side;
@@ -15,8 +13,8 @@ use rheostat_steer::Side;
 use crate::packet_log::{LogMark, PacketLog};
 use crate::usual_tcp::UsualTcp;
 
-/// One packet with its layers and its flow's key. Headers are read through views; there is no way to
-/// the raw bytes for writing.
+/// One packet with its layers and its flow's key. Headers are read through views, and changed by setters
+/// that keep every checksum right; raw bytes cannot be written.
 #[derive(Debug)]
 pub struct Packet<'a> {
     mbuf: &'a mut Mbuf,
@@ -26,9 +24,6 @@ pub struct Packet<'a> {
     /// Where it is kept what the packet was before it is changed, if it may have to be so again.
     log: Option<&'a mut PacketLog>,
 }
-
-/// Bytes of a transport header that a function can change: up to TCP's checksum and urgent pointer.
-const TRANSPORT: usize = 20;
 
 impl<'a> Packet<'a> {
     /// A packet with the information that the runtime has about it.
@@ -128,59 +123,10 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The addresses and ports, to be changed together with the checksums that cover them.
-    ///
-    /// # Errors
-    /// [`RewriteError`] unless the packet is IP and its checksums can be kept.
-    #[inline]
-    pub fn rewrite(&mut self) -> Result<Rewrite<'_>, RewriteError> {
-        self.rewritten = true;
-        self.keep(usize::from(self.info.headers.l4) + TRANSPORT);
-        Rewrite::new(self.mbuf.data_mut(), &self.info.headers)
-    }
-
-    /// Replaces one endpoint of a packet of TCP or UDP, and adjusts the checksums.
-    ///
-    /// # Errors
-    /// As [`replace_endpoint`].
-    #[inline(always)]
-    pub fn replace_endpoint(
-        &mut self,
-        end: End,
-        endpoint: (IpAddr, u16),
-    ) -> Result<(), RewriteError> {
-        self.rewritten = true;
-        self.keep(usize::from(self.info.headers.l4) + TRANSPORT);
-        replace_endpoint(self.mbuf.data_mut(), &self.info.headers, end, endpoint)
-    }
-
-    /// The packet that this ICMP error quotes, to be given other endpoints.
-    ///
-    /// # Errors
-    /// [`RewriteError::Quote`] when the packet is no ICMP error.
-    pub fn quoted(&mut self) -> Result<Quoted<'_>, RewriteError> {
-        self.rewritten = true;
-        // What is quoted may have headers of any length.
-        self.keep(usize::MAX);
-        Quoted::new(self.mbuf.data_mut(), &self.info.headers)
-    }
-
     /// The packet's own addresses, source first, without ports: for an ICMP error not those of the
     /// packet it quotes. `None` without IP.
     pub fn addresses(&self) -> Option<FlowKey> {
         tuple::addresses(self.data(), self.headers())
-    }
-
-    /// Makes room for `count` bytes between the link header and the IP header, and returns them, to be
-    /// filled. `None` when there is no room in front of the packet. From then on the packet is no
-    /// longer the one its headers describe, so this is for the last function of a chain.
-    pub fn encapsulate(&mut self, count: usize) -> Option<&mut [u8]> {
-        let link = usize::from(self.info.headers.l3);
-        self.keep(link);
-        self.mbuf.prepend(count)?;
-        let data = self.mbuf.data_mut();
-        data.copy_within(count..count + link, 0);
-        data.get_mut(link..link + count)
     }
 
     /// The side the packet came from.
@@ -263,28 +209,6 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Sets type of service or traffic class, and the checksum of IPv4 with it; without IP, nothing.
-    #[inline]
-    pub fn set_traffic_class(&mut self, class: u8) {
-        let Headers { l3, l4, .. } = self.info.headers;
-        self.keep(l4.into());
-        let l3 = usize::from(l3);
-        let Some(ip) = self.mbuf.data_mut().get_mut(l3..) else { return };
-        match self.info.headers.network {
-            Network::Ipv4 => {
-                if let Ok(mut ip) = Ipv4PacketMut::new(ip) {
-                    ip.set_tos(class);
-                }
-            }
-            Network::Ipv6 => {
-                if let Ok(mut ip) = Ipv6PacketMut::new(ip) {
-                    ip.set_traffic_class(class);
-                }
-            }
-            Network::Arp | Network::Other => {}
-        }
-    }
-
     /// The bytes of the first segment, where all headers lie.
     #[inline]
     pub fn data(&self) -> &[u8] {
@@ -315,15 +239,47 @@ impl<'a> Packet<'a> {
         self.info.headers.fragment.is_some_and(|fragment| fragment.offset > 0)
     }
 
-    /// The TCP header, if the packet has one.
+    /// The TCP header. `None` when the packet is not of TCP, is a fragment other than the first, or has
+    /// only a part of the header.
     #[inline]
     pub fn tcp(&self) -> Option<TcpSegment<'_>> {
-        if self.headers().protocol != 6 || self.is_later_fragment() || self.is_icmp_error() {
+        TcpSegment::new(self.transport(protocol::TCP)?).ok()
+    }
+
+    /// The UDP header. `None` as for [`Packet::tcp`].
+    #[inline]
+    pub fn udp(&self) -> Option<UdpDatagram<'_>> {
+        UdpDatagram::new(self.transport(protocol::UDP)?).ok()
+    }
+
+    /// The bytes behind the header of TCP or UDP, without link padding, as far as they lie in the first
+    /// segment of the buffer and a capture has them. `None` without a whole header, and for all fragments,
+    /// since none of them has the whole payload.
+    pub fn payload(&self) -> Option<&[u8]> {
+        if self.headers().fragment.is_some() {
+            return None;
+        }
+        if let Some(transport) = self.transport(protocol::TCP) {
+            return transport.get(TcpSegment::new(transport).ok()?.header_len()..);
+        }
+        let transport = self.transport(protocol::UDP)?;
+        let stated = match UdpDatagram::new(transport).ok()?.stated_len() {
+            // A jumbogram (RFC 2675, section 4).
+            0 => transport.len(),
+            stated => transport.len().min(stated.into()),
+        };
+        transport.get(udp::HEADER..stated)
+    }
+
+    /// The bytes from the transport header to the end of the packet, if it is of `protocol` and has one.
+    #[inline]
+    fn transport(&self, protocol: u8) -> Option<&[u8]> {
+        if self.headers().protocol != protocol || self.is_later_fragment() || self.is_icmp_error() {
             return None;
         }
         // Not behind the end of the packet, where link padding or an attacker's bytes may lie.
         let end = self.data().len().min(self.headers().end as usize);
-        TcpSegment::new(self.data().get(usize::from(self.headers().l4)..end)?).ok()
+        self.data().get(usize::from(self.headers().l4)..end)
     }
 
     /// The TCP header of a packet on the fast path; `None` when it is of UDP.
@@ -331,7 +287,7 @@ impl<'a> Packet<'a> {
     pub fn usual_tcp(&self) -> Option<UsualTcp<'_>> {
         debug_assert!(self.info.is_usual(), "a packet of another kind is on the fast path");
         let Headers { protocol, l4, end, .. } = self.info.headers;
-        if protocol != 6 {
+        if protocol != protocol::TCP {
             return None;
         }
         let header = self.data().get(usize::from(l4)..)?.first_chunk()?;

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use rheostat_base::DropReason;
+use rheostat_packet::wire::End;
 
 use super::config::Mode;
 use super::service_map::Seat;
@@ -35,24 +36,13 @@ impl Lb {
     fn translate(&self, packet: &mut Packet<'_>, seat: Seat) -> Verdict {
         debug_assert_eq!(self.service(seat.service).mode, Mode::Nat);
         let backend = self.backend(seat);
-        let is_later = packet.is_later_fragment();
-        let done = packet.rewrite().and_then(|mut rewrite| {
-            rewrite.set_destination(backend.address)?;
-            match backend.port {
-                Some(port) if !is_later => rewrite.set_destination_port(port),
-                _ => Ok(()),
-            }
-        });
+        let done = packet.set_endpoint(End::Destination, backend.address, backend.port);
         forward_if(done.is_ok())
     }
 
     /// Puts the service's address and port into an answer, in place of the backend's.
     pub(super) fn answer_as(&self, packet: &mut Packet<'_>, vip: IpAddr, port: u16) -> Verdict {
-        let is_later = packet.is_later_fragment();
-        let done = packet.rewrite().and_then(|mut rewrite| {
-            rewrite.set_source(vip)?;
-            if is_later { Ok(()) } else { rewrite.set_source_port(port) }
-        });
+        let done = packet.set_endpoint(End::Source, vip, Some(port));
         forward_if(done.is_ok())
     }
 

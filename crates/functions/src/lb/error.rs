@@ -103,7 +103,7 @@ impl Lb {
         let done = packet
             .quoted()
             .and_then(|mut quoted| quoted.set_source(backend, port))
-            .and_then(|()| packet.rewrite()?.set_destination(backend));
+            .and_then(|()| packet.set_destination(backend));
         forward_if(done.is_ok())
     }
 
@@ -113,7 +113,7 @@ impl Lb {
         let done = packet
             .quoted()
             .and_then(|mut quoted| quoted.set_destination(vip, port))
-            .and_then(|()| packet.rewrite()?.set_source(vip));
+            .and_then(|()| packet.set_source(vip));
         forward_if(done.is_ok())
     }
 }

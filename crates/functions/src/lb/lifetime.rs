@@ -35,9 +35,9 @@ pub(super) enum Step {
 impl Phase {
     /// The phase of a flow that opens with this packet.
     pub(super) fn opened_by(tcp: Option<TcpFlags>) -> Phase {
-        match tcp.map_or(0, |flags| flags.0) {
-            flags if flags & TcpFlags::RST != 0 => Phase::Closed,
-            flags if flags & TcpFlags::FIN != 0 => Phase::Closing,
+        match tcp {
+            Some(flags) if flags.rst() => Phase::Closed,
+            Some(flags) if flags.fin() => Phase::Closing,
             // Also in the middle of a connection that another instance had, or that was forgotten.
             _ => Phase::Opening,
         }
@@ -46,25 +46,24 @@ impl Phase {
     /// The flow after another packet.
     #[inline]
     pub(super) fn after(self, from_client: bool, tcp: Option<TcpFlags>) -> Step {
-        let Some(TcpFlags(flags)) = tcp else {
+        let Some(flags) = tcp else {
             return Step::To(if from_client && self == Phase::Opening {
                 Phase::Open
             } else {
                 self
             });
         };
-        let has = |flag: u8| flags & flag != 0;
         let is_over = matches!(self, Phase::Closing | Phase::Closed);
-        if has(TcpFlags::RST) {
+        if flags.rst() {
             return Step::To(Phase::Closed);
         }
-        if has(TcpFlags::SYN) && from_client && !has(TcpFlags::ACK) && is_over {
+        if flags.syn() && from_client && !flags.ack() && is_over {
             return Step::Anew;
         }
-        if has(TcpFlags::FIN) && !is_over {
+        if flags.fin() && !is_over {
             return Step::To(Phase::Closing);
         }
-        let confirms = from_client && has(TcpFlags::ACK) && !has(TcpFlags::SYN);
+        let confirms = from_client && flags.ack() && !flags.syn();
         Step::To(if self == Phase::Opening && confirms { Phase::Open } else { self })
     }
 

@@ -72,8 +72,7 @@ pub(super) struct Opening {
 impl Opening {
     /// That of a segment, if it opens a connection.
     pub(super) fn of(segment: &TcpSegment<'_>) -> Option<Opening> {
-        let opens = segment.flags().0 & (SYN | ACK | RST) == SYN;
-        opens.then(|| Opening { seq: segment.seq(), stamp: stamp(segment) })
+        segment.flags().opens().then(|| Opening { seq: segment.seq(), stamp: stamp(segment) })
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use rheostat_base::DropReason;
 use rheostat_packet::FlowKey;
 use rheostat_packet::checksum::{Validity, evaluate_packet};
-use rheostat_packet::wire::RewriteError;
+use rheostat_packet::wire::{End, RewriteError, TcpFlags};
 use rheostat_steer::Side;
 
 use super::TCP;
@@ -105,7 +105,7 @@ impl FlowState {
         let segment = if self.protocol == TCP { packet.tcp() } else { None };
         if let Some(segment) = &segment {
             let noted = Segment::of(packet, segment);
-            self.session.note(outbound, noted.flags);
+            self.session.note(outbound, TcpFlags(noted.flags));
             self.closing.note(outbound, noted, || stamp(segment));
         }
         segment.is_some()
@@ -163,20 +163,12 @@ impl Ends {
         packet: &mut Packet<'_>,
         outbound: bool,
     ) -> Result<(), DropReason> {
-        let keeps_port = packet.is_later_fragment() || self.inner.1 == self.external.1;
-        let mut rewrite = packet.rewrite().map_err(untranslatable)?;
-        if outbound {
-            rewrite.set_source(self.external.0.into()).map_err(untranslatable)?;
-            if !keeps_port {
-                rewrite.set_source_port(self.external.1).map_err(untranslatable)?;
-            }
-        } else {
-            rewrite.set_destination(self.inner.0.into()).map_err(untranslatable)?;
-            if !keeps_port {
-                rewrite.set_destination_port(self.inner.1).map_err(untranslatable)?;
-            }
-        }
-        Ok(())
+        let (end, (address, port)) = match outbound {
+            true => (End::Source, self.external),
+            false => (End::Destination, self.inner),
+        };
+        let port = (self.inner.1 != self.external.1).then_some(port);
+        packet.set_endpoint(end, address.into(), port).map_err(untranslatable)
     }
 
     /// Takes back the translation of a packet from outside.
@@ -211,12 +203,11 @@ impl Ends {
             quoted.set_source(self.inner.0.into(), self.inner.1)
         }
         .map_err(untranslatable)?;
-        let mut rewrite = packet.rewrite().map_err(untranslatable)?;
         if outbound {
             // Whichever host inside has sent it: no other address of the inside may be seen.
-            rewrite.set_source(self.external.0.into())
+            packet.set_source(self.external.0.into())
         } else {
-            rewrite.set_destination(self.inner.0.into())
+            packet.set_destination(self.inner.0.into())
         }
         .map_err(untranslatable)
     }

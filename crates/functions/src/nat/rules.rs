@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rheostat_base::DropReason;
 use rheostat_ip::{LONGEST_ANSWER, Received, Unreachable, is_host};
-use rheostat_packet::wire::icmpv4;
+use rheostat_packet::wire::{TcpFlags, icmpv4};
 use rheostat_packet::{FlowKey, Headers, Network};
 use rheostat_steer::{Prefix, Translation};
 
@@ -13,7 +13,6 @@ use super::config::NatConfig;
 use super::flow::Endpoint;
 use super::forwards::Forwards;
 use super::pool::{BlockError, Pool};
-use super::{ACK, RST, SYN};
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::{Outcome, Verdict};
@@ -36,7 +35,7 @@ pub(super) enum Outbound {
     /// It is dropped.
     Refuse(DropReason),
     /// It opens a flow, which needs an external endpoint.
-    Open { inner: Endpoint, remote: Endpoint, flags: Option<u8>, is_hairpin: bool },
+    Open { inner: Endpoint, remote: Endpoint, flags: Option<TcpFlags>, is_hairpin: bool },
 }
 
 /// What a packet from outside without a flow is to become.
@@ -48,7 +47,7 @@ pub(super) enum Inbound {
     Ask {
         external: Endpoint,
         remote: Endpoint,
-        flags: Option<u8>,
+        flags: Option<TcpFlags>,
         /// Whether it may open a flow at all.
         opens: bool,
         /// Whether it asks for a connection to an external address (RFC 5382, REQ-4).
@@ -98,8 +97,8 @@ impl Rules {
         {
             return Outbound::Refuse(DropReason::IcmpUnrelated);
         }
-        let flags = packet.tcp().map(|segment| segment.flags().0);
-        if flags.is_some_and(|flags| flags & RST != 0) {
+        let flags = packet.tcp().map(|segment| segment.flags());
+        if flags.is_some_and(|flags| flags.rst()) {
             // It ends what is not there.
             return Outbound::Refuse(DropReason::TcpInvalid);
         }
@@ -120,8 +119,8 @@ impl Rules {
         if self.config.exempt.contains(remote.into()) && !is_ours {
             return Inbound::Pass;
         }
-        let flags = packet.tcp().map(|segment| segment.flags().0);
-        let is_syn = flags.is_some_and(|flags| flags & (SYN | ACK) == SYN);
+        let flags = packet.tcp().map(|segment| segment.flags());
+        let is_syn = flags.is_some_and(|flags| flags.syn() && !flags.ack());
         let asks = packet.icmp_type().is_none_or(icmpv4::is_request);
         let may = (is_syn || flags.is_none()) && asks;
         Inbound::Ask {

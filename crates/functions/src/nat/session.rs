@@ -2,12 +2,8 @@
 //! RFC 7857, section 2, which follows RFC 6146, section 3.5.2.2). Sequence numbers are the business of
 //! a firewall.
 
+use rheostat_packet::wire::TcpFlags;
 use rheostat_state::bytemuck::{Pod, Zeroable};
-
-/// FIN, SYN and RST in the flags of a segment.
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -24,19 +20,19 @@ const RESET: u8 = 16;
 impl Session {
     /// Notes a segment with these flags, from inside or from outside.
     #[inline]
-    pub fn note(&mut self, outbound: bool, flags: u8) {
+    pub fn note(&mut self, outbound: bool, flags: TcpFlags) {
         let way = usize::from(!outbound);
-        if flags & RST != 0 {
+        if flags.rst() {
             self.0 |= RESET;
             return;
         }
-        if flags & SYN != 0 && self.is_over() {
+        if flags.syn() && self.is_over() {
             // The endpoints use their ports again.
             self.0 = 0;
         }
         // Only an endpoint can tell whether a reset was right: what it sends on shows that it was not.
         self.0 = (self.0 & !RESET) | SENT[way];
-        if flags & FIN != 0 {
+        if flags.fin() {
             self.0 |= CLOSED[way];
         }
     }
@@ -64,11 +60,14 @@ impl Session {
 mod tests {
     use super::*;
 
-    const ACK: u8 = 16;
+    const FIN: u8 = TcpFlags::FIN;
+    const SYN: u8 = TcpFlags::SYN;
+    const RST: u8 = TcpFlags::RST;
+    const ACK: u8 = TcpFlags::ACK;
 
     fn after(segments: &[(bool, u8)]) -> Session {
         let mut session = Session::default();
-        segments.iter().for_each(|&(outbound, flags)| session.note(outbound, flags));
+        segments.iter().for_each(|&(outbound, flags)| session.note(outbound, TcpFlags(flags)));
         session
     }
 

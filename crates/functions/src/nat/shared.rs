@@ -20,7 +20,7 @@ use std::time::Duration;
 use rand::Rng;
 use rheostat_base::DropReason;
 use rheostat_ip::{RateLimit, RunLimit};
-use rheostat_packet::wire::icmpv4;
+use rheostat_packet::wire::{TcpFlags, icmpv4};
 use rheostat_packet::{FlowKey, Network};
 use rheostat_run::Metrics;
 use rheostat_state::object::{Boxed, Distributed, Lease, Map, Vector};
@@ -151,7 +151,7 @@ impl SharedNat {
                 return Ok(Verdict::Drop(DropReason::NoMapping));
             }
         }
-        let segment = packet.tcp().map(|segment| segment.flags().0);
+        let segment = packet.tcp().map(|segment| segment.flags());
         if let Some(flags) = segment {
             flow.session.note(outbound, flags);
         }
@@ -228,7 +228,7 @@ impl SharedNat {
         cx: &mut Cx<'_, ()>,
         packet: &mut Packet<'_>,
         mut flow: Flow,
-        flags: Option<u8>,
+        flags: Option<TcpFlags>,
         onward: Verdict,
     ) -> Outcome<Verdict> {
         let outbound = packet.is_forward();
@@ -260,7 +260,7 @@ impl SharedNat {
         let ends = Ends { inner, external: inner, remote };
         let mut flow = Flow::new(ends, &packet.key(), PASSED);
         if let Some(segment) = packet.tcp() {
-            flow.session.note(true, segment.flags().0);
+            flow.session.note(true, segment.flags());
         }
         Ok(match self.flows.open(cx, &flow)? {
             true => Verdict::Forward,

@@ -13,7 +13,7 @@ use crate::checksum::Delta;
 use crate::malformed::Malformed;
 use crate::{Headers, Network};
 
-/// Why an endpoint cannot be changed.
+/// Why a field of a packet cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RewriteError {
     /// The packet is not IP.
@@ -29,6 +29,12 @@ pub enum RewriteError {
     /// The transport checksum covers the addresses and is not kept by this code.
     #[error("the checksum of protocol {0} cannot be kept")]
     Checksum(u8),
+    /// The value does not fit the field.
+    #[error("{0} is too large for the field")]
+    TooLarge(u8),
+    /// The packet is no TCP segment that states a maximum segment size.
+    #[error("the packet states no maximum segment size")]
+    NoMss,
     /// The packet is no ICMP error that quotes another packet.
     #[error("the packet quotes no other")]
     Quote,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::field::{put_u16, u16_at, u32_at};
-use super::tcp_option::TcpOptions;
+use super::tcp_option::{TcpOption, TcpOptions};
 use crate::checksum::Delta;
 use crate::malformed::{Layer, Malformed};
 
@@ -29,6 +29,48 @@ impl TcpFlags {
     pub const ACK: u8 = 0x10;
     /// The urgent pointer counts.
     pub const URG: u8 = 0x20;
+
+    /// Whether the sender sends no more data.
+    #[inline(always)]
+    pub const fn fin(self) -> bool {
+        self.0 & TcpFlags::FIN != 0
+    }
+
+    /// Whether the sender synchronises sequence numbers.
+    #[inline(always)]
+    pub const fn syn(self) -> bool {
+        self.0 & TcpFlags::SYN != 0
+    }
+
+    /// Whether the connection is reset.
+    #[inline(always)]
+    pub const fn rst(self) -> bool {
+        self.0 & TcpFlags::RST != 0
+    }
+
+    /// Whether the receiver is to pass the data on at once.
+    #[inline(always)]
+    pub const fn psh(self) -> bool {
+        self.0 & TcpFlags::PSH != 0
+    }
+
+    /// Whether the acknowledgement number counts.
+    #[inline(always)]
+    pub const fn ack(self) -> bool {
+        self.0 & TcpFlags::ACK != 0
+    }
+
+    /// Whether the urgent pointer counts.
+    #[inline(always)]
+    pub const fn urg(self) -> bool {
+        self.0 & TcpFlags::URG != 0
+    }
+
+    /// Whether the segment requests a new connection: SYN, without ACK and RST.
+    #[inline(always)]
+    pub const fn opens(self) -> bool {
+        self.0 & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST) == TcpFlags::SYN
+    }
 }
 
 /// The names of the flags that are set: `SYN ACK`, or `none`.
@@ -135,6 +177,15 @@ impl<'a> TcpSegment<'a> {
         let end = self.header_len().min(self.bytes.len());
         TcpOptions::new(&self.bytes[MIN_HEADER..end])
     }
+
+    /// The largest segment that the sender takes, in bytes; `None` without the option, which only
+    /// segments with SYN have.
+    pub fn mss(&self) -> Option<u16> {
+        self.options().find_map(|option| match option {
+            TcpOption::MaximumSegmentSize(bytes) => Some(bytes),
+            _ => None,
+        })
+    }
 }
 
 /// A segment's header, to write. Setters keep the checksum right, or as wrong as it was.
@@ -180,4 +231,23 @@ impl<'a> TcpSegmentMut<'a> {
         put_u16(self.fixed, at, new);
         self.adjust(Delta::of_u16(old, new));
     }
+}
+
+/// Sets the largest segment that the sender of the segment at the start of `bytes` takes, and keeps the
+/// checksum right, or as wrong as it was. False, and nothing changed, when the header has no such option,
+/// or was cut short before it.
+///
+/// # Errors
+/// As [`TcpSegment::new`].
+pub fn set_mss(bytes: &mut [u8], mss: u16) -> Result<bool, Malformed> {
+    let segment = TcpSegment::new(bytes)?;
+    let Some(at) = segment.options().mss_at() else { return Ok(false) };
+    let at = MIN_HEADER + at;
+    let old = u16_at(bytes, at);
+    put_u16(bytes, at, mss);
+    // At an odd place, the value lies across two words of the checksum, each byte in the other half.
+    let is_odd = at % 2 == 1;
+    let (old, new) = if is_odd { (old.swap_bytes(), mss.swap_bytes()) } else { (old, mss) };
+    TcpSegmentMut::new(bytes)?.adjust(Delta::of_u16(old, new));
+    Ok(true)
 }

@@ -31,6 +31,13 @@ impl<'a> TcpOptions<'a> {
     pub fn new(bytes: &'a [u8]) -> TcpOptions<'a> {
         TcpOptions { rest: bytes }
     }
+
+    /// Where the value of the first maximum segment size lies, in bytes from the start of the options.
+    pub(super) fn mss_at(mut self) -> Option<usize> {
+        let len = self.rest.len();
+        let is_mss = |option| matches!(option, TcpOption::MaximumSegmentSize(_));
+        self.by_ref().any(is_mss).then(|| len - self.rest.len() - 2)
+    }
 }
 
 impl<'a> Iterator for TcpOptions<'a> {

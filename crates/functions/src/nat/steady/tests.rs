@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rheostat_base::ShardId;
 use rheostat_packet::build::{FrameBuilder, Payload, TcpHeader, Transport};
+use rheostat_packet::wire::TcpFlags;
 use rheostat_packet::{FlowKey, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::PacketInfo;
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -281,7 +282,7 @@ fn an_open_connection_of_either_family_takes_the_fast_path() {
         let mut session = Session::default();
         for (flags, is_open) in [(SYN, false), (SYN | ACK, true)] {
             let outbound = !is_open;
-            session.note(outbound, flags);
+            session.note(outbound, TcpFlags(flags));
             let step = Step { outbound, flags: ACK, seq: 1, ack: 1, len: 9, after: Duration::ZERO };
             let (frame, info) = frame(kind, true, step);
             let state = FlowState { session, ..passing(TCP, true) };
