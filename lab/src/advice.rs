@@ -14,8 +14,8 @@ use rheostat_state::txn::Profile;
 
 use crate::contention::{Cost, Pattern, RealLanes, SimulatedLanes};
 use crate::error::BenchError;
-pub use case::Case;
-pub use row::Row;
+pub use case::AdviceCase;
+pub use row::AdviceRow;
 
 /// Measures and simulates cases.
 #[derive(Clone, Debug)]
@@ -53,8 +53,12 @@ impl AdviceBench {
     ///
     /// # Errors
     /// [`BenchError`] when there are fewer cores than real lanes.
-    pub fn run(&self, cases: &[Case], mut done: impl FnMut(&Row)) -> Result<Vec<Row>, BenchError> {
-        let mut rows: Vec<Row> = Vec::new();
+    pub fn run(
+        &self,
+        cases: &[AdviceCase],
+        mut done: impl FnMut(&AdviceRow),
+    ) -> Result<Vec<AdviceRow>, BenchError> {
+        let mut rows: Vec<AdviceRow> = Vec::new();
         for &case in cases {
             let real = self.real.iter().map(|&lanes| (lanes, false));
             for (lanes, simulated) in real.chain(self.simulated.iter().map(|&lanes| (lanes, true)))
@@ -77,7 +81,12 @@ impl AdviceBench {
         Ok(rows)
     }
 
-    fn measure(&self, case: Case, count: usize, advised: bool) -> Result<Row, BenchError> {
+    fn measure(
+        &self,
+        case: AdviceCase,
+        count: usize,
+        advised: bool,
+    ) -> Result<AdviceRow, BenchError> {
         let pattern = case.pattern(count, advised);
         let mut lanes = RealLanes::new(&*pattern, count, self.batch, self.work)?;
         lanes.require_cores()?;
@@ -90,17 +99,28 @@ impl AdviceBench {
             }
         }
         let profile = pattern.objects().profile().since(&before);
-        Ok(Row::new(case, count, false, Median::of(mpps).value, &profile_of(&*pattern, &profile)))
+        Ok(AdviceRow::new(
+            case,
+            count,
+            false,
+            Median::of(mpps).value,
+            &profile_of(&*pattern, &profile),
+        ))
     }
 
-    fn simulate(&self, case: Case, count: usize, advised: bool) -> Result<Row, BenchError> {
+    fn simulate(
+        &self,
+        case: AdviceCase,
+        count: usize,
+        advised: bool,
+    ) -> Result<AdviceRow, BenchError> {
         let measured = case.pattern(count, advised);
         let cost = Cost::measure(&*measured, self.packets.min(20_000), self.work)?;
         // One lane of that has moved on: begin anew.
         let pattern = case.pattern(count, advised);
         let simulated = SimulatedLanes::new(&*pattern, self.batch, cost).run(self.packets);
         let profile = profile_of(&*pattern, &simulated.profile);
-        Ok(Row::new(case, count, true, simulated.mpps(), &profile))
+        Ok(AdviceRow::new(case, count, true, simulated.mpps(), &profile))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Claim {
     pub rows: String,
     /// The program that measures it.
     #[serde(default)]
-    pub program: Program,
+    pub program: ClaimProgram,
     /// What the program is called with, but for `--json`; no argument has blanks.
     pub command: String,
     /// What the machine must have.
@@ -29,13 +29,13 @@ pub struct Claim {
     /// How long it takes, about, in a build with `--release`.
     pub time: String,
     /// Its figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ClaimedFigure>,
 }
 
 /// The program of a claim's command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Program {
+pub enum ClaimProgram {
     /// The laboratory.
     #[default]
     RheoLab,
@@ -46,7 +46,7 @@ pub enum Program {
 /// A figure of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct ClaimedFigure {
     /// Its name, with the unit.
     pub figure: String,
     /// The fields by which its row is found: the first that has them counts.
@@ -94,7 +94,7 @@ impl Claim {
     }
 }
 
-impl Figure {
+impl ClaimedFigure {
     fn reproduced(&self, rows: &[Value]) -> Reproduced {
         let here = self.find(rows);
         let comparable = here.filter(|here| *here != 0.0 && self.published != 0.0);
@@ -123,12 +123,12 @@ impl Figure {
     }
 }
 
-impl Program {
+impl ClaimProgram {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Program::RheoLab => "rheo-lab",
-            Program::Rheo => "rheo",
+            ClaimProgram::RheoLab => "rheo-lab",
+            ClaimProgram::Rheo => "rheo",
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_figure_is_found_by_the_fields_of_its_row() {
         let row = |text: &str| serde_json::from_str(text).unwrap();
-        let figure = Figure {
+        let figure = ClaimedFigure {
             figure: "p99".into(),
             row: row(r#"{"lanes": 2, "chain": "nat"}"#),
             field: "p99.value".into(),

@@ -56,11 +56,11 @@ rheo runs this program for its commands."
 )]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum LabCommand {
     /// Simulate a scenario on any number of cores.
     Sim(Box<sim::Args>),
     /// Recommend a scheduler for a service over TCP.
@@ -80,10 +80,10 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let outcome = match command {
-        Command::Sim(args) => sim::run(&args),
-        Command::Advise(args) => advise::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Reproduce(args) => reproduce::run(&args),
+        LabCommand::Sim(args) => sim::run(&args),
+        LabCommand::Advise(args) => advise::run(&args),
+        LabCommand::Bench(args) => bench::run(&args),
+        LabCommand::Reproduce(args) => reproduce::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         err!("error: {error}");

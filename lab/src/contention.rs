@@ -23,5 +23,5 @@ pub use bridge::Bridge;
 pub use cost::Cost;
 pub use nat::Nat;
 pub use pattern::Pattern;
-pub use real::{Measured, RealLanes};
+pub use real::{ContentionMeasurement, RealLanes};
 pub use simulated::{Simulated, SimulatedLanes};

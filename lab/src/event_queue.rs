@@ -17,7 +17,7 @@ pub(crate) struct EventQueue {
 
 /// An event: its moment and its agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Next(u64);
+pub(crate) struct NextEvent(u64);
 
 impl EventQueue {
     /// Nothing is due yet.
@@ -35,12 +35,12 @@ impl EventQueue {
     }
 
     /// The next event; at the end of time without one. Of equal moments the agent with the lowest number comes first.
-    pub(crate) fn next(&self) -> Next {
-        Next(self.due.iter().copied().fold(NEVER, u64::min))
+    pub(crate) fn next(&self) -> NextEvent {
+        NextEvent(self.due.iter().copied().fold(NEVER, u64::min))
     }
 
     /// The agent of this event, which is due no longer.
-    pub(crate) fn take(&mut self, next: Next) -> usize {
+    pub(crate) fn take(&mut self, next: NextEvent) -> usize {
         let agent = next.0 as usize & (MOST_AGENTS - 1);
         self.due[agent] = NEVER;
         agent
@@ -49,17 +49,17 @@ impl EventQueue {
     /// The time and the agent of the next event, which is due no longer; `None` if nothing is due up to `until`.
     pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, usize)> {
         let next = self.next();
-        let is_due = next != Next(NEVER) && next.time() <= until;
+        let is_due = next != NextEvent(NEVER) && next.time() <= until;
         is_due.then(|| (next.time(), self.take(next)))
     }
 
     /// Whether nothing is due.
     pub(crate) fn is_empty(&self) -> bool {
-        self.next() == Next(NEVER)
+        self.next() == NextEvent(NEVER)
     }
 }
 
-impl Next {
+impl NextEvent {
     /// When; at the end of time for no event.
     pub(crate) fn time(self) -> u64 {
         self.0 >> AGENT_BITS

@@ -19,7 +19,7 @@ use rheostat_measure::nf::{
 use rheostat_traffic::Distribution;
 
 use crate::error::BenchError;
-pub use row::Row;
+pub use row::IdleFlowRow;
 
 /// Measures rows one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const PARTS: usize = 3;
 
 /// Two runs, one right after the other.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
+struct IdlePair {
     /// Nanoseconds per packet under static RSS.
     fixed: f64,
     /// The same under RSS++.
@@ -59,8 +59,8 @@ impl IdleBench {
         &self,
         chains: &[ChainKind],
         lanes: &[usize],
-        mut done: impl FnMut(&Row),
-    ) -> Result<Vec<Row>, BenchError> {
+        mut done: impl FnMut(&IdleFlowRow),
+    ) -> Result<Vec<IdleFlowRow>, BenchError> {
         let selection = Selection {
             chains: chains.to_vec(),
             flows: vec![self.flows],
@@ -81,13 +81,13 @@ impl IdleBench {
         Ok(rows)
     }
 
-    fn row(&self, spec: &Spec) -> Result<Row, BenchError> {
+    fn row(&self, spec: &Spec) -> Result<IdleFlowRow, BenchError> {
         // Neither is always the first.
         let pairs = (0..self.windows).map(|round| self.pair(spec, round % 2 == 0));
-        Ok(Row::new(spec, &pairs.collect::<Result<Vec<_>, _>>()?))
+        Ok(IdleFlowRow::new(spec, &pairs.collect::<Result<Vec<_>, _>>()?))
     }
 
-    fn pair(&self, spec: &Spec, fixed_first: bool) -> Result<Pair, BenchError> {
+    fn pair(&self, spec: &Spec, fixed_first: bool) -> Result<IdlePair, BenchError> {
         let (fixed, balanced) = if fixed_first {
             let fixed = self.run_once(spec, Control::Off)?;
             (fixed, self.run_once(spec, Control::Rsspp)?)
@@ -98,7 +98,7 @@ impl IdleBench {
         // A lane's time per packet.
         let nanos = |figure: &Figure| 1e3 * spec.lanes as f64 / figure.mpps;
         let controlled = balanced.controlled;
-        Ok(Pair { fixed: nanos(&fixed), balanced: nanos(&balanced), controlled })
+        Ok(IdlePair { fixed: nanos(&fixed), balanced: nanos(&balanced), controlled })
     }
 
     fn run_once(&self, spec: &Spec, control: Control) -> Result<Figure, BenchError> {

@@ -17,14 +17,14 @@ mod row;
 mod wires;
 
 pub use error::LiveError;
-pub use path::Path;
-pub use row::Row;
+pub use path::LivePath;
+pub use row::LiveRow;
 
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{iter, thread};
 
-use generator::{Generator, Window};
+use generator::{Generator, GeneratorWindow};
 use limits::ConntrackLimits;
 use middle::Middle;
 use wires::Wires;
@@ -47,17 +47,17 @@ impl LiveBench {
     /// [`LiveError`] when something is missing on the machine, or a path does not forward.
     pub fn run(
         &self,
-        paths: &[Path],
+        paths: &[LivePath],
         flows: &[u32],
-        mut done: impl FnMut(&Row),
-    ) -> Result<Vec<Row>, LiveError> {
+        mut done: impl FnMut(&LiveRow),
+    ) -> Result<Vec<LiveRow>, LiveError> {
         if !rustix::process::geteuid().is_root() {
             return Err(LiveError::NotRoot);
         }
         let mut rows = Vec::new();
         for &flows in flows {
             let _limits = ConntrackLimits::raise_for(flows)?;
-            let stations: Vec<Station> = iter::once(&Path::Nothing)
+            let stations: Vec<Station> = iter::once(&LivePath::Nothing)
                 .chain(paths)
                 .map(|&path| Station::build(path, flows, &self.rheo))
                 .collect::<Result<_, _>>()?;
@@ -75,7 +75,7 @@ impl LiveBench {
                 error.of(*path, said)
             })?;
             for ((path, _), measured) in said.iter().zip(&windows).skip(1) {
-                let row = Row::new(*path, flows, measured, &windows[0]);
+                let row = LiveRow::new(*path, flows, measured, &windows[0]);
                 done(&row);
                 rows.push(row);
             }
@@ -90,7 +90,7 @@ impl LiveBench {
         &self,
         stations: &[Station],
         flows: u32,
-    ) -> Result<Vec<Vec<Window>>, (usize, LiveError)> {
+    ) -> Result<Vec<Vec<GeneratorWindow>>, (usize, LiveError)> {
         let mut generators = Vec::new();
         for (number, station) in stations.iter().enumerate() {
             let generator =
@@ -115,14 +115,14 @@ impl LiveBench {
 
 /// A path with everything around it, waiting for packets.
 struct Station {
-    path: Path,
+    path: LivePath,
     // Before what it stands on.
     middle: Middle,
     wires: Wires,
 }
 
 impl Station {
-    fn build(path: Path, flows: u32, rheo: &std::path::Path) -> Result<Station, LiveError> {
+    fn build(path: LivePath, flows: u32, rheo: &std::path::Path) -> Result<Station, LiveError> {
         let wires = Wires::build()?;
         let middle = Middle::start(path, &wires, flows, rheo)?;
         Ok(Station { path, middle, wires })

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::BenchError;
-pub use row::Row;
+pub use row::OffloadRow;
 pub use sabotage::Sabotage;
 
 /// What is to be measured.
@@ -95,14 +95,14 @@ impl OffloadBench {
     ///
     /// # Errors
     /// [`BenchError`] when there are not two cores, a run cannot start, an invariant breaks, or the time is up.
-    pub fn run(&self, mut say: impl FnMut(&str)) -> Result<Row, BenchError> {
+    pub fn run(&self, mut say: impl FnMut(&str)) -> Result<OffloadRow, BenchError> {
         say("flows leave and come home");
         let transitions = transitions::run(self)?;
         say("packets go from lane to lane");
         let hops = hops::measure(self.window)?;
         say("packets cost lanes time");
         let costs = costs::measure(self.window / COST_WINDOW)?;
-        Ok(Row::of(transitions, &hops, &costs))
+        Ok(OffloadRow::of(transitions, &hops, &costs))
     }
 }
 

@@ -10,7 +10,7 @@ const LOOKS: u32 = 1_000;
 
 /// Keeps lanes together, as a source does that fills their queues in turn and waits while one is full.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct LoadPace {
     /// By lane, the position of the packet it is about to take; the greatest number once it has none.
     positions: Vec<Position>,
     /// Packets of the sequence by which a lane may be ahead of another: as many as lie in all queues.
@@ -21,11 +21,11 @@ pub(crate) struct Pace {
 #[repr(align(128))]
 struct Position(Counter);
 
-impl Pace {
+impl LoadPace {
     /// All lanes before position 0, with queues of `queue` packets.
-    pub(crate) fn new(lanes: usize, queue: u32) -> Pace {
+    pub(crate) fn new(lanes: usize, queue: u32) -> LoadPace {
         let positions = (0..lanes).map(|_| Position::default()).collect();
-        Pace { positions, ahead: lanes as u64 * u64::from(queue) }
+        LoadPace { positions, ahead: lanes as u64 * u64::from(queue) }
     }
 
     /// How many lanes there are.
@@ -34,18 +34,18 @@ impl Pace {
     }
 
     /// What `lane` asks before it takes packets.
-    pub(crate) fn of(&self, lane: usize) -> Turn<'_> {
-        Turn { pace: self, own: &self.positions[lane].0 }
+    pub(crate) fn of(&self, lane: usize) -> PaceTurn<'_> {
+        PaceTurn { pace: self, own: &self.positions[lane].0 }
     }
 }
 
 /// A lane's part in the pace. Once it is dropped, the lane has no packet left, and no other lane waits for it.
-pub(crate) struct Turn<'a> {
-    pace: &'a Pace,
+pub(crate) struct PaceTurn<'a> {
+    pace: &'a LoadPace,
     own: &'a Counter,
 }
 
-impl Turn<'_> {
+impl PaceTurn<'_> {
     /// Waits until all lanes are near `position`, which this one is about to take. The lane that is
     /// furthest behind never waits, so that there is no deadlock.
     pub(crate) fn wait(&self, position: u64) {
@@ -62,7 +62,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PaceTurn<'_> {
     fn drop(&mut self) {
         self.own.set(u64::MAX);
     }

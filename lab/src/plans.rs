@@ -23,20 +23,20 @@ struct Log {
 }
 
 /// Passes everything on to a policy and notes what it does.
-pub(crate) struct Watched {
+pub(crate) struct WatchedPlan {
     policy: Box<dyn Policy>,
     clock: Clock,
     log: PlanLog,
 }
 
-impl Watched {
+impl WatchedPlan {
     /// Watches `policy`, and notes what it sees in `log`.
-    pub(crate) fn new(policy: Box<dyn Policy>, clock: Clock, log: PlanLog) -> Watched {
-        Watched { policy, clock, log }
+    pub(crate) fn new(policy: Box<dyn Policy>, clock: Clock, log: PlanLog) -> WatchedPlan {
+        WatchedPlan { policy, clock, log }
     }
 }
 
-impl Policy for Watched {
+impl Policy for WatchedPlan {
     fn name(&self) -> &'static str {
         self.policy.name()
     }

@@ -29,15 +29,15 @@ use rheostat_run::poll::metronome::{Goal, LatencyGoal, LatencyOf, MetronomeSetti
 use rheostat_run::poll::{Busy, Interrupt, StepSleep};
 
 use self::competitor::Competitor;
-use self::slices::{LEAST, Seen};
-use self::testbed::{Span, Testbed};
+use self::slices::{LEAST, SliceObservation};
+use self::testbed::{PollingTestbed, TestbedSpan};
 use crate::error::BenchError;
 use crate::noise::Noise;
 use crate::testbed::Cores;
 pub use aims::{Aim, Costs, aims};
 pub use chain::PollingChain;
 pub use competitor::{COMPETITOR, compete};
-pub use row::Row;
+pub use row::PollingRow;
 
 /// Packets of a trial at most: they lie in memory, and drawing them takes time.
 const PACKETS: f64 = 6e6;
@@ -148,7 +148,7 @@ impl PollingBench {
     /// # Errors
     /// [`BenchError`] when lanes cannot be run.
     pub fn prepare(&self) -> Result<Prepared<'_>, BenchError> {
-        let testbed = Testbed::new(self.chain, self.lanes, self.seed)?;
+        let testbed = PollingTestbed::new(self.chain, self.lanes, self.seed)?;
         let noise = Noise::measure(Duration::from_millis(500))?;
         let profile = sleeps(self.target)?;
         let source_ns = testbed.source_ns()?;
@@ -216,7 +216,7 @@ impl PollingBench {
 /// A bench that knows its machine.
 pub struct Prepared<'a> {
     bench: &'a PollingBench,
-    testbed: Testbed,
+    testbed: PollingTestbed,
     costs: Costs,
     /// Trials that may still be run again because the machine disturbed them.
     repeats: Cell<usize>,
@@ -232,7 +232,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// [`BenchError`] when a trial could not be run, or an invariant broke in it.
-    pub fn run(&self, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, BenchError> {
+    pub fn run(&self, mut each: impl FnMut(&PollingRow)) -> Result<Vec<PollingRow>, BenchError> {
         let bench = self.bench;
         let beside: Vec<_> = match bench.beside.as_slice() {
             [] => vec![None],
@@ -241,7 +241,7 @@ impl Prepared<'_> {
         let mut rows = Vec::new();
         for &load in &bench.loads {
             let rate = load * self.costs.capacity_pps;
-            let span = Span { warm_up: bench.warm_up, window: bench.window };
+            let span = TestbedSpan { warm_up: bench.warm_up, window: bench.window };
             let span = span.within(PACKETS, rate);
             let drawn = self.testbed.draw(rate, span)?;
             for &nice in &beside {
@@ -258,7 +258,7 @@ impl Prepared<'_> {
     }
 
     /// What [`PolicyUnderTest::MetronomeEqual`] goes for beside these rows.
-    fn equal(&self, rows: &[Row]) -> Goal {
+    fn equal(&self, rows: &[PollingRow]) -> Goal {
         let us = |us: f64| Duration::from_secs_f64(us / 1e6);
         let step_sleep = rows.iter().find(|row| row.policy == PolicyUnderTest::StepSleep.name());
         match step_sleep.and_then(|row| row.p99_us) {
@@ -271,9 +271,9 @@ impl Prepared<'_> {
         &self,
         (contender, equal): (&Contender, Goal),
         load: f64,
-        (drawn, span): (&DrawnArrivals, Span),
+        (drawn, span): (&DrawnArrivals, TestbedSpan),
         nice: Option<i8>,
-    ) -> Result<Row, BenchError> {
+    ) -> Result<PollingRow, BenchError> {
         let workers = self.bench.workers_of(contender.policy);
         let polling = (self.bench.polling(contender, equal), workers);
         let Some(nice) = nice else {
@@ -288,8 +288,8 @@ impl Prepared<'_> {
         let seen =
             patiently(|| self.testbed.run(polling.clone(), (drawn, span), Some(&mut competitor)))?;
         let own = if raised.is_some() { FAVOURED } else { 0 };
-        let rate = seen.sum.beside.map_or(0.0, competitor::Progress::rate);
-        Ok(Row {
+        let rate = seen.sum.beside.map_or(0.0, competitor::CompetitorProgress::rate);
+        Ok(PollingRow {
             beside: Some(format!("nice:{nice}/{own}")),
             beside_slowdown: (rate > 0.0).then(|| rounded(alone / rate - 1.0, 1e4)),
             ..self.row_of((contender, equal), load, &seen)
@@ -299,8 +299,8 @@ impl Prepared<'_> {
     /// A trial, run again while hardly any of it was quiet and there are repeats left.
     fn quietest(
         &self,
-        mut trial: impl FnMut() -> Result<Seen, BenchError>,
-    ) -> Result<Seen, BenchError> {
+        mut trial: impl FnMut() -> Result<SliceObservation, BenchError>,
+    ) -> Result<SliceObservation, BenchError> {
         let mut best = patiently(&mut trial)?;
         while best.quiet < LEAST && self.repeats.get() > 0 {
             self.repeats.set(self.repeats.get() - 1);
@@ -312,7 +312,12 @@ impl Prepared<'_> {
         Ok(best)
     }
 
-    fn row_of(&self, (contender, equal): (&Contender, Goal), load: f64, seen: &Seen) -> Row {
+    fn row_of(
+        &self,
+        (contender, equal): (&Contender, Goal),
+        load: f64,
+        seen: &SliceObservation,
+    ) -> PollingRow {
         let bench = self.bench;
         let policy = contender.policy;
         let lanes = bench.lanes as f64;
@@ -321,7 +326,7 @@ impl Prepared<'_> {
         let cpu = sum.cpu / sum.seconds / lanes;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let latency = |share| seen.latency_us(share).map(|us| rounded(us, 1e2));
-        Row {
+        PollingRow {
             policy: contender.name.clone(),
             chain: bench.chain.name().to_owned(),
             workers: bench.workers_of(policy),
@@ -366,10 +371,11 @@ fn p99_of(limit: Duration) -> Goal {
 }
 
 /// A trial that only finds something out.
-const SHORT: Span = Span { warm_up: Duration::from_millis(50), window: Duration::from_millis(200) };
+const SHORT: TestbedSpan =
+    TestbedSpan { warm_up: Duration::from_millis(50), window: Duration::from_millis(200) };
 
 /// Packets per second and lane that busy polling delivers under more load than it can bear: the median of some trials.
-fn capacity(testbed: &Testbed, lanes: usize) -> Result<f64, BenchError> {
+fn capacity(testbed: &PollingTestbed, lanes: usize) -> Result<f64, BenchError> {
     let busy = |rate: f64| {
         let rate = rate * lanes as f64;
         let span = SHORT.within(PACKETS, rate);

@@ -16,7 +16,7 @@ use crate::datagrams::{Datagrams, Spacing};
 use crate::error::BenchError;
 use crate::testbed::{dut, lanes};
 use round::Round;
-pub use row::Row;
+pub use row::PumpRow;
 
 /// Entries of the indirection table.
 const BUCKETS: usize = 128;
@@ -40,20 +40,20 @@ impl PumpBench {
     ///
     /// # Errors
     /// [`BenchError`] when a device cannot be had, or the two devices gave a lane different packets.
-    pub fn run(&self, mut each: impl FnMut(&Row)) -> Result<(), BenchError> {
+    pub fn run(&self, mut each: impl FnMut(&PumpRow)) -> Result<(), BenchError> {
         let write_ns = write_cost::measure()?;
         for &rate in &self.rates {
             for &descriptors in &self.descriptors {
                 for &away in &self.away {
                     let row = self.row(away, rate, descriptors)?;
-                    each(&Row { write_ns, ..row });
+                    each(&PumpRow { write_ns, ..row });
                 }
             }
         }
         Ok(())
     }
 
-    fn row(&self, away: Duration, rate: u64, descriptors: u32) -> Result<Row, BenchError> {
+    fn row(&self, away: Duration, rate: u64, descriptors: u32) -> Result<PumpRow, BenchError> {
         let config = config(descriptors)?;
         let pool = pool(config.descriptors.next_power_of_two())?;
         let length = Round::length(away);
@@ -65,7 +65,7 @@ impl PumpBench {
         }
         rounds.sort_by_key(|round| round.dropped_pumped);
         let round = &rounds[rounds.len() / 2];
-        Ok(Row::new(round, (away, rate, config.descriptors.next_power_of_two())))
+        Ok(PumpRow::new(round, (away, rate, config.descriptors.next_power_of_two())))
     }
 }
 

@@ -16,9 +16,9 @@ use std::time::Duration;
 use rheostat_io::DrawnArrivals;
 
 use self::busy_work::RoundTime;
-use self::testbed::{Arriving, Testbed};
+use self::testbed::{Arriving, RealTestbed};
 use crate::error::BenchError;
-use crate::record::Run;
+use crate::record::RecordedRun;
 use crate::scenario::{Scenario, policy_of};
 use crate::testbed::Cores;
 
@@ -65,12 +65,12 @@ pub struct Real<'a> {
     /// What a lane can do, in packets per second, by lanes and rounds of work.
     capacities: HashMap<(u16, u32), f64>,
     /// What arrived last: trials that follow each other differ in the policy.
-    drawn: Option<(Arrivals, Option<DrawnArrivals>)>,
+    drawn: Option<(RealArrivals, Option<DrawnArrivals>)>,
 }
 
 /// What decides what arrives in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Arrivals {
+struct RealArrivals {
     lanes: u16,
     rate: u64,
     seed: u64,
@@ -115,7 +115,7 @@ impl<'a> Real<'a> {
     ///
     /// # Errors
     /// [`BenchError`] when it could not be run, or an invariant broke.
-    pub fn run(&mut self, trial: &Trial) -> Result<Run, BenchError> {
+    pub fn run(&mut self, trial: &Trial) -> Result<RecordedRun, BenchError> {
         let rounds = self.rounds(trial)?;
         let capacity = self.capacity_of(trial.lanes, rounds)?;
         let rate = self
@@ -129,7 +129,7 @@ impl<'a> Real<'a> {
     ///
     /// # Errors
     /// As [`Real::run`].
-    pub fn run_at_rate(&mut self, trial: &Trial, rate: f64) -> Result<Run, BenchError> {
+    pub fn run_at_rate(&mut self, trial: &Trial, rate: f64) -> Result<RecordedRun, BenchError> {
         let rounds = self.rounds(trial)?;
         let capacity = self.capacity_of(trial.lanes, rounds)?;
         self.run_at(trial, rounds, rate, capacity)
@@ -141,11 +141,11 @@ impl<'a> Real<'a> {
         rounds: u32,
         rate: f64,
         capacity: f64,
-    ) -> Result<Run, BenchError> {
+    ) -> Result<RecordedRun, BenchError> {
         let Scenario { warm_up, duration, .. } = *self.scenario;
         let arriving = Arriving::OpenLoop(rate.round() as u64);
-        let testbed = Testbed { scenario: self.scenario, trial, rounds, arriving, drawn: None };
-        let testbed = Testbed { drawn: self.drawn(&testbed, warm_up + duration)?, ..testbed };
+        let testbed = RealTestbed { scenario: self.scenario, trial, rounds, arriving, drawn: None };
+        let testbed = RealTestbed { drawn: self.drawn(&testbed, warm_up + duration)?, ..testbed };
         let mut run = testbed.run(warm_up, duration)?;
         run.capacity = capacity;
         Ok(run)
@@ -193,12 +193,12 @@ impl<'a> Real<'a> {
     /// What arrives at a testbed in a run of this length; drawn before unless it did last time.
     fn drawn(
         &mut self,
-        testbed: &Testbed<'_>,
+        testbed: &RealTestbed<'_>,
         length: Duration,
     ) -> Result<Option<DrawnArrivals>, BenchError> {
         let Arriving::OpenLoop(rate) = testbed.arriving else { return Ok(None) };
         let Trial { lanes, seed, .. } = *testbed.trial;
-        let arrivals = Arrivals { lanes, rate, seed, length };
+        let arrivals = RealArrivals { lanes, rate, seed, length };
         match &self.drawn {
             Some((of, drawn)) if *of == arrivals => Ok(drawn.clone()),
             _ => {
@@ -216,9 +216,9 @@ impl<'a> Real<'a> {
         let seed = self.scenario.seeds[0];
         let trial = Trial { policy: "rss".into(), lanes, load: 1.0, seed };
         let testbed =
-            Testbed { scenario: self.scenario, trial: &trial, rounds, arriving, drawn: None };
+            RealTestbed { scenario: self.scenario, trial: &trial, rounds, arriving, drawn: None };
         let testbed =
-            Testbed { drawn: self.drawn(&testbed, CALIBRATION / 2 + CALIBRATION)?, ..testbed };
+            RealTestbed { drawn: self.drawn(&testbed, CALIBRATION / 2 + CALIBRATION)?, ..testbed };
         let run = testbed.run(CALIBRATION / 2, CALIBRATION)?;
         let busy: f64 = run.series.load.iter().flatten().map(|&share| f64::from(share)).sum();
         let processed: u64 = run.series.delivered.iter().sum();

@@ -13,6 +13,6 @@ pub use file::{RecordError, Recorder, Results, read};
 pub use file_header::FileHeader;
 pub use request_row::{RequestClass, RequestRow};
 pub use request_scenario_header::RequestScenarioHeader;
-pub use row::{Row, Span, rows};
-pub use run::{Plans, Run};
+pub use row::{RecordedRow, RecordedSpan, rows};
+pub use run::{Plans, RecordedRun};
 pub use series::Series;

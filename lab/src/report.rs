@@ -16,7 +16,7 @@ mod shards;
 mod tests;
 mod versus;
 
-pub use files::{Found, ReportError, find, one, requests as request_rows};
+pub use files::{ReportError, ResultFile, find, one, requests as request_rows};
 pub use rows::RowFile;
 
 use rheostat_observe::profile::ScalingProfile;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rheostat_measure::confidence::Median;
 use serde::{Deserialize, Serialize};
 
-use crate::contention::{AntiDdos, Measured, RealLanes};
+use crate::contention::{AntiDdos, ContentionMeasurement, RealLanes};
 use crate::error::BenchError;
 
 /// Which causes are noted: the name in rows, and of how many aborts one.
@@ -33,7 +33,7 @@ pub struct SamplingBench {
 
 /// What noting costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SamplingRow {
     /// Of which aborts the cause is noted: "none", "1 in 256" or "each".
     pub noted: String,
     /// Lanes.
@@ -56,11 +56,11 @@ impl SamplingBench {
     ///
     /// # Errors
     /// [`BenchError`] when there are fewer cores than lanes.
-    pub fn run(&self) -> Result<Vec<Row>, BenchError> {
+    pub fn run(&self) -> Result<Vec<SamplingRow>, BenchError> {
         let pattern = AntiDdos::new(self.lanes, Duration::ZERO);
         let mut lanes = RealLanes::new(&pattern, self.lanes, self.batch, self.work)?;
         lanes.require_cores()?;
-        let mut windows: [Vec<Measured>; 3] = Default::default();
+        let mut windows: [Vec<ContentionMeasurement>; 3] = Default::default();
         for round in 0..=self.windows {
             for turn in 0..KINDS.len() {
                 // Each begins in its turn.
@@ -76,14 +76,20 @@ impl SamplingBench {
         Ok(rows.map(|((name, _), windows)| self.row(name, windows, none)).collect())
     }
 
-    fn row(&self, name: &str, windows: &[Measured], none: &[Measured]) -> Row {
-        let ns = |window: &Measured| window.ns_per_packet(self.lanes);
+    fn row(
+        &self,
+        name: &str,
+        windows: &[ContentionMeasurement],
+        none: &[ContentionMeasurement],
+    ) -> SamplingRow {
+        let ns = |window: &ContentionMeasurement| window.ns_per_packet(self.lanes);
         let ratios = windows.iter().zip(none).map(|(window, none)| ns(window) / ns(none));
         let ratio = Median::of(ratios.collect());
-        let sum = |of: fn(&Measured) -> u64| windows.iter().map(of).sum::<u64>() as f64;
+        let sum =
+            |of: fn(&ContentionMeasurement) -> u64| windows.iter().map(of).sum::<u64>() as f64;
         let aborts = sum(|window| window.profile.total().aborts);
         let commits = sum(|window| window.profile.total().commits);
-        Row {
+        SamplingRow {
             noted: name.to_owned(),
             lanes: self.lanes,
             ns_per_packet: Median::of(windows.iter().map(ns).collect()).value,
@@ -95,9 +101,10 @@ impl SamplingBench {
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for SamplingRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { noted, lanes, ns_per_packet, time_ratio, ratio_low, ratio_high, .. } = self;
+        let SamplingRow { noted, lanes, ns_per_packet, time_ratio, ratio_low, ratio_high, .. } =
+            self;
         let aborted = 100.0 * self.abort_rate;
         write!(
             f,

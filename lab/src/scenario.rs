@@ -73,7 +73,7 @@ pub struct Scenario {
     pub rate: Option<u64>,
     /// How the load changes while the run goes on; constant without any.
     #[serde(default, rename = "step")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScenarioStep>,
     /// What is not measured at the start of each run.
     #[serde(with = "quantity::duration")]
     pub warm_up: Duration,
@@ -120,7 +120,7 @@ pub enum ChainName {
 /// From a moment on, the load is another.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ScenarioStep {
     /// Counted from the start of the measurement, after the warm-up.
     #[serde(with = "quantity::duration")]
     pub at: Duration,
@@ -216,11 +216,11 @@ pub(crate) fn again(policy: &str) -> String {
 }
 
 /// A key, and what is wrong with its value.
-type Problem = (&'static str, String);
+type ScenarioProblem = (&'static str, String);
 
 impl ScenarioError {
     /// A value of a scenario is wrong: with its line, where `text` is what was read.
-    fn of(name: &str, text: Option<&str>, (key, problem): Problem) -> ScenarioError {
+    fn of(name: &str, text: Option<&str>, (key, problem): ScenarioProblem) -> ScenarioError {
         let line = text.and_then(|text| line::line_of(text, key));
         ScenarioError::Value { file: name.to_owned(), line, key, problem }
     }
@@ -271,7 +271,7 @@ impl Scenario {
         self.problem().map_or(Ok(()), wrong)
     }
 
-    fn problem(&self) -> Option<Problem> {
+    fn problem(&self) -> Option<ScenarioProblem> {
         let known: Vec<&str> = policy::NAMES.into_iter().chain(dispatch::NAMES).collect();
         if let Some(name) = self.policies.iter().find(|name| !known.contains(&policy_of(name))) {
             let hint = policy::spelled_as(name)
@@ -366,7 +366,10 @@ impl Scenario {
         if self.steps.is_empty() {
             return Ok(source);
         }
-        let step = |&Step { at, factor }: &Step| RateStep { at: self.warm_up + at, factor };
+        let step = |&ScenarioStep { at, factor }: &ScenarioStep| RateStep {
+            at: self.warm_up + at,
+            factor,
+        };
         Ok(Box::new(Stepped::new(source, self.steps.iter().map(step).collect())?))
     }
 

@@ -30,7 +30,7 @@ use rheostat_tcp::sched::{Outstanding, Scheduler, SchedulerName};
 pub use self::comparison::{Comparison, Simulated};
 use self::core_to_core::{core_to_core_ns, first_two, range};
 pub use self::error::SchedBenchError;
-use self::latencies::Latencies;
+use self::latencies::SchedLatencies;
 use self::measurement::{Capacity, Effort, measure_capacity, measure_open};
 use self::members::application_workers;
 pub use self::request_costs::{CostsEffort, measure_request_costs};
@@ -90,7 +90,7 @@ pub struct SchedBench {
 }
 
 /// What was measured of a scheduler under a workload.
-struct Measured {
+struct SchedMeasurement {
     scheduler: Scheduler,
     connections: u32,
     capacities: Vec<Capacity>,
@@ -105,7 +105,7 @@ struct Point {
     offered: Vec<f64>,
     achieved: Vec<f64>,
     client_ns: Vec<f64>,
-    latencies: Latencies,
+    latencies: SchedLatencies,
     waited: u64,
     repeated: u64,
     is_saturated: bool,
@@ -124,7 +124,7 @@ impl SchedBench {
     pub fn run(&self, mut on_row: impl FnMut(&SchedBenchRow)) -> Result<(), SchedBenchError> {
         let schedulers = self.check()?;
         for workload in &self.workloads {
-            let mut measured: Vec<Measured> =
+            let mut measured: Vec<SchedMeasurement> =
                 schedulers.iter().map(|scheduler| self.unmeasured(*scheduler)).collect();
             let mut reference = None;
             for round in 0..self.rounds {
@@ -150,18 +150,18 @@ impl SchedBench {
         Ok(())
     }
 
-    fn unmeasured(&self, scheduler: Scheduler) -> Measured {
+    fn unmeasured(&self, scheduler: Scheduler) -> SchedMeasurement {
         let point = |_: &OfferedLoad| Point {
             offered: Vec::new(),
             achieved: Vec::new(),
             client_ns: Vec::new(),
-            latencies: Latencies::default(),
+            latencies: SchedLatencies::default(),
             waited: 0,
             repeated: 0,
             is_saturated: false,
             stages: None,
         };
-        Measured {
+        SchedMeasurement {
             scheduler,
             connections: self.connections * application_workers(scheduler),
             capacities: Vec::new(),
@@ -176,7 +176,7 @@ impl SchedBench {
         workload: &RigWorkload,
         round: u32,
         reference: &mut Option<f64>,
-        measured: &mut Measured,
+        measured: &mut SchedMeasurement,
     ) -> Result<(), SchedBenchError> {
         let Self { window, windows, under_way, .. } = *self;
         let effort = Effort { window, windows, under_way };
@@ -279,7 +279,7 @@ fn share(load: OfferedLoad, reference: Option<f64>) -> f64 {
 }
 
 /// What a request costs beside the clients' and the application's work, and these two.
-fn cost_ns(measured: &Measured) -> (f64, f64, f64) {
+fn cost_ns(measured: &SchedMeasurement) -> (f64, f64, f64) {
     let windows = || measured.capacities.iter().flat_map(|capacity| &capacity.windows);
     let client = Median::of(windows().map(|window| window.client_ns).collect()).value;
     let capacity = Median::of(windows().map(|window| window.capacity).collect()).value;
@@ -292,10 +292,10 @@ fn row(
     workload: &RigWorkload,
     load: f64,
     place: usize,
-    measured: &Measured,
+    measured: &SchedMeasurement,
     first_ns: f64,
 ) -> SchedBenchRow {
-    let Measured { scheduler, connections, capacities, core_to_core_ns, points } = measured;
+    let SchedMeasurement { scheduler, connections, capacities, core_to_core_ns, points } = measured;
     let point = &points[place];
     let windows = || capacities.iter().flat_map(|capacity| &capacity.windows);
     let of_windows = |of: fn(&measurement::CapacityWindow) -> f64| {

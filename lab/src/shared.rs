@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::error::BenchError;
 use crate::testbed::Cores;
 use measurement::{Rate, measure_latency, measure_order, measure_rates};
-pub use row::Row;
+pub use row::SharedStateRow;
 
 /// How workers share what arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,22 +58,22 @@ impl QueueKind {
 
 /// What is done with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum PacketWork {
     /// A route is looked up, and TTL and checksum are changed, as a router does (Table 7.1).
     Light,
     /// The same, and 100 pseudo-random numbers are drawn, in place of a cipher (Table 7.2).
     Heavy,
 }
 
-impl Work {
+impl PacketWork {
     /// Both.
-    pub const ALL: [Work; 2] = [Work::Light, Work::Heavy];
+    pub const ALL: [PacketWork; 2] = [PacketWork::Light, PacketWork::Heavy];
 
     /// The name in rows.
     pub fn name(self) -> &'static str {
         match self {
-            Work::Light => "light",
-            Work::Heavy => "heavy",
+            PacketWork::Light => "light",
+            PacketWork::Heavy => "heavy",
         }
     }
 }
@@ -88,7 +88,7 @@ pub struct SharedBench {
     /// Bytes of a packet, from the Ethernet header on.
     pub sizes: Vec<usize>,
     /// What is done with packets.
-    pub work: Vec<Work>,
+    pub work: Vec<PacketWork>,
     /// Packets per second that arrive, as shares of what one worker with a queue of its own can do for each worker, for
     /// latencies.
     pub loads: Vec<f64>,
@@ -108,7 +108,7 @@ impl Default for SharedBench {
             queues: QueueKind::ALL.to_vec(),
             workers: vec![1, 2, 3, 4],
             sizes: vec![60, 512, 1_514],
-            work: Work::ALL.to_vec(),
+            work: PacketWork::ALL.to_vec(),
             loads: vec![0.3, 0.6, 0.8, 0.9],
             descriptors: 1_024,
             windows: 7,
@@ -124,7 +124,7 @@ impl SharedBench {
     ///
     /// # Errors
     /// [`BenchError`] when memory is lacking or the cores of the process are not known.
-    pub fn run(&self, mut each: impl FnMut(&Row)) -> Result<(), BenchError> {
+    pub fn run(&self, mut each: impl FnMut(&SharedStateRow)) -> Result<(), BenchError> {
         let cores = Cores::available()?;
         for &work in &self.work {
             for &size in &self.sizes {
@@ -141,7 +141,8 @@ impl SharedBench {
                     }
                     for (&queue, rate) in self.queues.iter().zip(&rates) {
                         let order = measure_order(self, queue, (workers, size, work), &cores)?;
-                        let mut row = Row::new(queue, (workers, size, work), rate, &order);
+                        let mut row =
+                            SharedStateRow::new(queue, (workers, size, work), rate, &order);
                         each(&row);
                         let latencies_wanted = workers <= cores.count() && size == self.sizes[0];
                         let Some(alone) = alone.filter(|_| latencies_wanted) else { continue };
@@ -171,7 +172,7 @@ mod tests {
         let bench = SharedBench {
             workers: vec![1, 3],
             sizes: vec![60],
-            work: vec![Work::Light],
+            work: vec![PacketWork::Light],
             loads: vec![0.1],
             descriptors: 64,
             windows: 1,
@@ -190,9 +191,13 @@ mod tests {
             assert_eq!(row.load.is_some(), row.p99_us.is_some(), "{row:?}");
             assert_eq!(row.ordered_delay_p99_us.is_some(), row.queue == "ordered", "{row:?}");
         }
-        let spoilt = Row { lost: 1, ..rows[0].clone() };
-        let disordered =
-            Row { queue: "ordered".into(), workers: 3, reordered_share: 0.1, ..rows[0].clone() };
+        let spoilt = SharedStateRow { lost: 1, ..rows[0].clone() };
+        let disordered = SharedStateRow {
+            queue: "ordered".into(),
+            workers: 3,
+            reordered_share: 0.1,
+            ..rows[0].clone()
+        };
         assert!(!spoilt.is_sound() && !disordered.is_sound());
     }
 }

@@ -17,13 +17,13 @@ use std::{fmt, thread};
 use rheostat_base::Clock;
 
 use crate::error::BenchError;
-use crate::pace::Pace;
+use crate::pace::LoadPace;
 use crate::testbed::Cores;
-pub(crate) use arrivals::Arrivals;
-use lane::{Lane, Spent};
-pub use row::Row;
+pub(crate) use arrivals::SharingArrivals;
+use lane::{SharingLane, Spent};
+pub use row::SharingRow;
 use sink::Departures;
-use tables::{FlowState, OwnTables};
+use tables::{OwnTables, SharedFlowState};
 pub(crate) use tables::{SharedTables, Tables};
 
 /// How lanes share flow state.
@@ -39,7 +39,7 @@ pub enum System {
 
 /// What is done with a packet's flow, beside the work (RSS++, Figure 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum SharingAction {
     /// Nothing: the flow is not even looked up.
     Nothing,
     /// Its state is read.
@@ -74,11 +74,11 @@ impl Default for SharingBench {
 
 /// What of the flows is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct SharingSelection {
     /// Systems; [`System::Spray`] only where there are several lanes.
     pub systems: Vec<System>,
     /// Actions.
-    pub actions: Vec<Action>,
+    pub actions: Vec<SharingAction>,
     /// Numbers of flows, each packet being of any with the same probability.
     pub flows: Vec<u32>,
     /// Numbers of lanes.
@@ -99,23 +99,24 @@ impl System {
     }
 }
 
-impl Action {
+impl SharingAction {
     /// All of them.
-    pub const ALL: [Action; 4] = [Action::Nothing, Action::Read, Action::Write, Action::Ordered];
+    pub const ALL: [SharingAction; 4] =
+        [SharingAction::Nothing, SharingAction::Read, SharingAction::Write, SharingAction::Ordered];
 
     /// The name in rows.
     pub fn name(self) -> &'static str {
         match self {
-            Action::Nothing => "nothing",
-            Action::Read => "read",
-            Action::Write => "write",
-            Action::Ordered => "ordered",
+            SharingAction::Nothing => "nothing",
+            SharingAction::Read => "read",
+            SharingAction::Write => "write",
+            SharingAction::Ordered => "ordered",
         }
     }
 
     /// Whether the flow's state is written, so that its packets are counted.
     fn writes(self) -> bool {
-        matches!(self, Action::Write | Action::Ordered)
+        matches!(self, SharingAction::Write | SharingAction::Ordered)
     }
 }
 
@@ -133,14 +134,14 @@ impl SharingBench {
     /// exactly once.
     pub fn run(
         &self,
-        selection: &Selection,
-        mut done: impl FnMut(&Row),
-    ) -> Result<Vec<Row>, BenchError> {
+        selection: &SharingSelection,
+        mut done: impl FnMut(&SharingRow),
+    ) -> Result<Vec<SharingRow>, BenchError> {
         let mut rows = Vec::new();
         let clock = Clock::new();
         for &lanes in &selection.lanes {
             for &flows in &selection.flows {
-                let arrivals = Arrivals::draw(flows, self.packets, lanes)?;
+                let arrivals = SharingArrivals::draw(flows, self.packets, lanes)?;
                 for &action in &selection.actions {
                     let systems = selection.systems.iter().copied();
                     let systems = systems.filter(|system| *system != System::Spray || lanes > 1);
@@ -157,12 +158,13 @@ impl SharingBench {
     /// The rows of some systems, measured in turn.
     fn rows(
         &self,
-        arrivals: &Arrivals,
+        arrivals: &SharingArrivals,
         systems: Vec<System>,
-        action: Action,
+        action: SharingAction,
         clock: &Clock,
-    ) -> Result<Vec<Row>, BenchError> {
-        let testbeds = systems.into_iter().map(|system| Testbed::new(system, arrivals, action));
+    ) -> Result<Vec<SharingRow>, BenchError> {
+        let testbeds =
+            systems.into_iter().map(|system| SharingTestbed::new(system, arrivals, action));
         let mut testbeds = testbeds.collect::<Result<Vec<_>, _>>()?;
         let mut windows = vec![Vec::new(); testbeds.len()];
         for round in 0..=self.windows {
@@ -180,9 +182,9 @@ impl SharingBench {
             testbeds.iter_mut().try_for_each(|testbed| testbed.check(arrivals, passed))?;
         }
         let own = testbeds.iter().position(|testbed| testbed.system == System::PerShard);
-        let row = |(index, testbed): (usize, &Testbed)| {
+        let row = |(index, testbed): (usize, &SharingTestbed)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());
-            Row::new(testbed.system, action, arrivals, &windows[index], own)
+            SharingRow::new(testbed.system, action, arrivals, &windows[index], own)
         };
         Ok(testbeds.iter().enumerate().map(row).collect())
     }
@@ -190,7 +192,7 @@ impl SharingBench {
 
 /// What one window came to.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct SharingWindow {
     packets: u64,
     /// From the first lane's start to the last one's end, in nanoseconds.
     elapsed: u64,
@@ -201,36 +203,42 @@ struct Window {
 }
 
 /// A system with its tables.
-struct Testbed {
+struct SharingTestbed {
     system: System,
-    tables: Kind,
+    tables: SharingKind,
 }
 
-enum Kind {
+enum SharingKind {
     /// By lane.
     Own(Vec<OwnTables>),
     Shared(SharedTables),
 }
 
-impl Testbed {
-    fn new(system: System, arrivals: &Arrivals, action: Action) -> Result<Testbed, BenchError> {
+impl SharingTestbed {
+    fn new(
+        system: System,
+        arrivals: &SharingArrivals,
+        action: SharingAction,
+    ) -> Result<SharingTestbed, BenchError> {
         let tables = match system {
-            System::PerShard => Kind::Own(OwnTables::for_lanes(arrivals)?),
-            System::Shared | System::Spray => Kind::Shared(SharedTables::new(arrivals, action)?),
+            System::PerShard => SharingKind::Own(OwnTables::for_lanes(arrivals)?),
+            System::Shared | System::Spray => {
+                SharingKind::Shared(SharedTables::new(arrivals, action)?)
+            }
         };
-        Ok(Testbed { system, tables })
+        Ok(SharingTestbed { system, tables })
     }
 
     /// Makes sure that the flows have counted each of the packets that passed, once.
-    fn check(&mut self, arrivals: &Arrivals, passed: u64) -> Result<(), BenchError> {
+    fn check(&mut self, arrivals: &SharingArrivals, passed: u64) -> Result<(), BenchError> {
         let flows = arrivals.flows.iter();
-        let packets = |state: &mut FlowState| state.packets();
+        let packets = |state: &mut SharedFlowState| state.packets();
         let counted = match &mut self.tables {
-            Kind::Own(lanes) => {
+            SharingKind::Own(lanes) => {
                 let count = lanes.len();
                 flows.map(|flow| (&mut lanes[flow.shard % count]).with(flow, packets)).sum()
             }
-            Kind::Shared(tables) => flows.map(|flow| (&*tables).with(flow, packets)).sum(),
+            SharingKind::Shared(tables) => flows.map(|flow| (&*tables).with(flow, packets)).sum(),
         };
         let system = self.system.name();
         if counted == passed {
@@ -243,18 +251,18 @@ impl Testbed {
     /// Lets the whole sequence pass once.
     fn window(
         &mut self,
-        arrivals: &Arrivals,
+        arrivals: &SharingArrivals,
         round: usize,
-        action: Action,
+        action: SharingAction,
         bench: &SharingBench,
         clock: &Clock,
-    ) -> Result<Window, BenchError> {
+    ) -> Result<SharingWindow, BenchError> {
         let packets = arrivals.packets();
         let queues = match self.system {
             System::PerShard | System::Shared => &arrivals.by_shard,
             System::Spray => &arrivals.sprayed,
         };
-        let lane = |lane| Lane {
+        let lane = |lane| SharingLane {
             lane,
             queue: &queues[lane],
             flows: &arrivals.flows,
@@ -265,10 +273,10 @@ impl Testbed {
         };
         let lanes = (0..queues.len()).map(lane);
         match &mut self.tables {
-            Kind::Own(tables) => {
+            SharingKind::Own(tables) => {
                 pass(lanes.zip(tables.iter_mut()).collect(), arrivals, bench.queue, clock)
             }
-            Kind::Shared(tables) => {
+            SharingKind::Shared(tables) => {
                 let tables: &SharedTables = tables;
                 pass(lanes.map(|lane| (lane, tables)).collect(), arrivals, bench.queue, clock)
             }
@@ -278,13 +286,13 @@ impl Testbed {
 
 /// Runs the lanes, each on a core of its own.
 fn pass<T: Tables + Send>(
-    lanes: Vec<(Lane<'_>, T)>,
-    arrivals: &Arrivals,
+    lanes: Vec<(SharingLane<'_>, T)>,
+    arrivals: &SharingArrivals,
     queue: u32,
     clock: &Clock,
-) -> Result<Window, BenchError> {
+) -> Result<SharingWindow, BenchError> {
     let cores = Cores::of_lanes(0, lanes.len())?;
-    let pace = Pace::new(lanes.len(), queue);
+    let pace = LoadPace::new(lanes.len(), queue);
     let passed = thread::scope(|scope| {
         let lanes = lanes.into_iter().zip(cores.as_slice().iter().copied());
         let workers: Vec<_> = lanes
@@ -303,5 +311,5 @@ fn pass<T: Tables + Send>(
         passed.into_iter().map(|passed| passed.departures).collect();
     let reordered = sink::reordered(&departures, arrivals.flows.len());
     let elapsed = clock.nanos_between(started, ended);
-    Ok(Window { packets: arrivals.packets(), elapsed, spent, reordered })
+    Ok(SharingWindow { packets: arrivals.packets(), elapsed, spent, reordered })
 }

@@ -46,7 +46,7 @@ use rheostat_steer::{Steering, SteeringError, dispatch, policy};
 use thiserror::Error;
 
 use self::ledger::Ledger;
-use self::machine::{Machine, Placement, Size};
+use self::machine::{CorePlacement, SimMachine, Size};
 use self::packet::Packets;
 use self::pauses::Pauses;
 use self::series_meter::{INTERVAL, SeriesMeter};
@@ -55,8 +55,8 @@ use self::stretch::Stretch;
 use self::work::MeasuredWork;
 use crate::costs::Costs;
 use crate::error::BenchError;
-use crate::plans::{PlanLog, Watched};
-use crate::record::Run;
+use crate::plans::{PlanLog, WatchedPlan};
+use crate::record::RecordedRun;
 use crate::scenario::{ChainName, Scenario, Traffic, policy_of};
 
 /// Packets that all runs of a seed are fed before the next ones are made.
@@ -104,7 +104,7 @@ pub enum SimError {
 
 /// A policy on so many lanes under a load.
 #[derive(Clone, Debug)]
-struct Case {
+struct SimCase {
     policy: String,
     lanes: u16,
     load: f64,
@@ -121,7 +121,7 @@ struct Job<'a> {
     /// Of the source.
     rate: u64,
     traffic: Traffic,
-    cases: Vec<&'a Case>,
+    cases: Vec<&'a SimCase>,
 }
 
 impl Simulator<'_> {
@@ -132,9 +132,9 @@ impl Simulator<'_> {
     /// [`SimError`]; runs that ended before were given to `done`.
     pub fn run(
         &self,
-        mut done: impl FnMut(&Run),
+        mut done: impl FnMut(&RecordedRun),
         mut progress: impl FnMut(f64),
-    ) -> Result<Vec<Run>, SimError> {
+    ) -> Result<Vec<RecordedRun>, SimError> {
         let Scenario { offloading, goals, shares_cores, .. } = self.scenario;
         let only_real = [
             ("offloading", offloading.is_some()),
@@ -189,8 +189,8 @@ impl Simulator<'_> {
             }
         });
         outcome?;
-        let place = |run: &Run| {
-            let same = |case: &Case| {
+        let place = |run: &RecordedRun| {
+            let same = |case: &SimCase| {
                 (&case.policy, case.lanes, case.load.to_bits())
                     == (&run.policy, run.lanes, run.load.to_bits())
             };
@@ -200,7 +200,7 @@ impl Simulator<'_> {
         Ok(runs)
     }
 
-    fn cases(&self, steering: &Steering) -> Result<Vec<Case>, SimError> {
+    fn cases(&self, steering: &Steering) -> Result<Vec<SimCase>, SimError> {
         let scenario = self.scenario;
         let name = match scenario.chain {
             ChainName::Firewall => "firewall",
@@ -227,7 +227,7 @@ impl Simulator<'_> {
                 let rate = load * f64::from(lanes) * capacity;
                 for policy in &scenario.policies {
                     let (policy, work) = (policy.clone(), work.clone());
-                    cases.push(Case { policy, lanes, load, rate, work, capacity });
+                    cases.push(SimCase { policy, lanes, load, rate, work, capacity });
                 }
             }
         }
@@ -248,9 +248,9 @@ impl Simulator<'_> {
 
     /// Cases of one seed are fed by the same source, as far as that is possible, and as many threads as there are
     /// have something to do.
-    fn jobs<'a>(&self, cases: &'a [Case]) -> Vec<Job<'a>> {
+    fn jobs<'a>(&self, cases: &'a [SimCase]) -> Vec<Job<'a>> {
         let stretches = self.scenario.traffic.stretches();
-        let source_of = |case: &Case| {
+        let source_of = |case: &SimCase| {
             let rate = if stretches { REFERENCE_RATE } else { case.rate.round() as u64 };
             (rate, self.scenario.traffic_on(case.lanes))
         };
@@ -265,10 +265,10 @@ impl Simulator<'_> {
         let mut jobs = Vec::new();
         for &seed in &self.scenario.seeds {
             for source in &sources {
-                let fed: Vec<&Case> =
+                let fed: Vec<&SimCase> =
                     cases.iter().filter(|case| source_of(case) == *source).collect();
                 let part = fed.len().div_ceil(parts);
-                let job = |cases: &[&'a Case]| {
+                let job = |cases: &[&'a SimCase]| {
                     let (rate, traffic) = source.clone();
                     Job { seed, rate, traffic, cases: cases.to_vec() }
                 };
@@ -283,7 +283,7 @@ impl Simulator<'_> {
         job: &Job<'_>,
         steering: &Steering,
         over: &AtomicU64,
-    ) -> Result<Vec<Run>, SimError> {
+    ) -> Result<Vec<RecordedRun>, SimError> {
         let source = job.traffic.source(job.rate, job.seed)?;
         let most = job.cases.iter().map(|case| u64::from(case.lanes)).max().unwrap_or(1);
         let in_flight = most * (u64::from(self.scenario.queue) + 2 * Size::RING as u64);
@@ -311,7 +311,7 @@ impl Simulator<'_> {
         Ok(runs)
     }
 
-    fn simulation(&self, case: &Case, job: &Job<'_>) -> Simulation<MeasuredWork> {
+    fn simulation(&self, case: &SimCase, job: &Job<'_>) -> Simulation<MeasuredWork> {
         let scenario = self.scenario;
         let (warm_up, lanes) = (scenario.warm_up, case.lanes);
         let start = warm_up.as_nanos() as u64;
@@ -322,13 +322,13 @@ impl Simulator<'_> {
             false => Pauses::none(),
         };
         let placement = match dispatch::by_name(policy_of(&case.policy)) {
-            Ok(dispatch) => Placement::Dispatch(dispatch),
-            Err(_) => Placement::Table,
+            Ok(dispatch) => CorePlacement::Dispatch(dispatch),
+            Err(_) => CorePlacement::Table,
         };
         let balancer =
             policy::with_scaling(policy_of(&case.policy), Scaling::default()).ok().map(|policy| {
                 let log = PlanLog::default();
-                let policy = Watched::new(policy, self.stopwatch.clone(), log.clone());
+                let policy = WatchedPlan::new(policy, self.stopwatch.clone(), log.clone());
                 let sizes = (lanes.into(), scenario.shards);
                 let mut balancer = Balancer::new(Box::new(policy), None, sizes, Time::ZERO);
                 let max = usize::from(lanes);
@@ -337,7 +337,7 @@ impl Simulator<'_> {
                 (balancer, log)
             });
         let ledger = Ledger::new(start..end);
-        let machine = Machine::new(size, case.work.clone(), placement, pauses, ledger);
+        let machine = SimMachine::new(size, case.work.clone(), placement, pauses, ledger);
         Simulation {
             machine,
             balancer,
@@ -346,7 +346,7 @@ impl Simulator<'_> {
             end,
             due: 0,
             tick: INTERVAL,
-            run: Run {
+            run: RecordedRun {
                 scenario: scenario.name.clone(),
                 policy: case.policy.clone(),
                 lanes,
@@ -355,7 +355,7 @@ impl Simulator<'_> {
                 simulated: true,
                 seconds: scenario.duration.as_secs_f64(),
                 capacity: case.capacity,
-                ..Run::default()
+                ..RecordedRun::default()
             },
         }
     }

@@ -17,7 +17,7 @@ use rheostat_steer::policy::dyssect::{
 use rheostat_steer::policy::{Load, SquaredLoad};
 
 use self::instance::Instance;
-pub use row::Row;
+pub use row::SolverRow;
 
 /// Runs of one problem.
 const RUNS: usize = 3;
@@ -50,10 +50,10 @@ pub struct SolverBench {
 }
 
 /// A model's name, and what measures it.
-type Model<'a> = (&'a str, &'a dyn Fn(&Instance) -> Measured);
+type Model<'a> = (&'a str, &'a dyn Fn(&Instance) -> SolverMeasurement);
 
 /// One answer.
-struct Measured {
+struct SolverMeasurement {
     us: f64,
     /// Lanes, or changes.
     value: usize,
@@ -65,7 +65,7 @@ struct Measured {
 
 impl SolverBench {
     /// Measures each model at each size; `done` gets the rows.
-    pub fn run(&self, mut done: impl FnMut(&Row)) {
+    pub fn run(&self, mut done: impl FnMut(&SolverRow)) {
         for size in &self.sizes {
             let seeds = (0..self.instances as u64).map(|number| self.seed.wrapping_add(number));
             let instances: Vec<Instance> = seeds.map(|seed| Instance::draw(seed, *size)).collect();
@@ -75,18 +75,18 @@ impl SolverBench {
                 ("balance", &|instance| self.balance(instance)),
             ];
             for (model, measure) in models {
-                let measured: Vec<Measured> = instances.iter().map(measure).collect();
-                done(&Row::of(model, *size, &measured));
+                let measured: Vec<SolverMeasurement> = instances.iter().map(measure).collect();
+                done(&SolverRow::of(model, *size, &measured));
             }
         }
     }
 
-    fn lanes(&self, instance: &Instance) -> Measured {
+    fn lanes(&self, instance: &Instance) -> SolverMeasurement {
         let solve = |budget| fewest_lanes(&instance.before, budget);
         self.measured(solve)
     }
 
-    fn changes(&self, instance: &Instance) -> Measured {
+    fn changes(&self, instance: &Instance) -> SolverMeasurement {
         let previous = &instance.previous;
         let solve = |budget| {
             fewest_changes(&instance.now, previous, previous.counts(), budget)
@@ -96,7 +96,7 @@ impl SolverBench {
     }
 
     /// Measures a model that proves its answers.
-    fn measured(&self, solve: impl Fn(Budget) -> Answer) -> Measured {
+    fn measured(&self, solve: impl Fn(Budget) -> Answer) -> SolverMeasurement {
         let (us, answer) = timed(|| solve(self.budget));
         // That nothing is feasible is an answer, too.
         let is_proved = |answer: &Answer| answer.is_optimal() || answer.bound.is_none();
@@ -109,7 +109,7 @@ impl SolverBench {
                 other.violations.is_empty() && (!is_feasible || other.value < answer.value);
             if is_better { Some(false) } else { is_proved(&other).then_some(is_feasible) }
         };
-        Measured {
+        SolverMeasurement {
             us,
             value: answer.value,
             is_feasible,
@@ -119,7 +119,7 @@ impl SolverBench {
         }
     }
 
-    fn balance(&self, instance: &Instance) -> Measured {
+    fn balance(&self, instance: &Instance) -> SolverMeasurement {
         let goal = goal(&instance.now, &instance.previous);
         let (us, answer) = timed(|| {
             balance(
@@ -133,7 +133,7 @@ impl SolverBench {
         });
         let Balanced { assignment, squared, bound, .. } = &answer;
         let lanes = assignment.counts().lanes() as f64;
-        Measured {
+        SolverMeasurement {
             us,
             value: answer.changes.total(),
             is_feasible: answer.violations.is_empty(),

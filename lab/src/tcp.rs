@@ -26,7 +26,7 @@ pub use measurement::Load;
 pub use moves::{Moves, MovesBench};
 pub use peers::{IdleBench, IdleRow, Peer, PeerRow, PeersBench};
 pub use processes::TcpProcesses;
-pub use row::{Kind, Row};
+pub use row::{RequestKind, TcpRow};
 
 /// Measures one row, in this process.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +48,12 @@ impl TcpBench {
     ///
     /// # Errors
     /// [`BenchError`] when the row cannot be run, or its run was not sound.
-    pub fn run(&self) -> Result<Row, BenchError> {
+    pub fn run(&self) -> Result<TcpRow, BenchError> {
         match self.load.kind {
-            Kind::Harness => harness::measure(self),
-            Kind::Requests | Kind::Connections | Kind::Bulk => measurement::measure(self),
+            RequestKind::Harness => harness::measure(self),
+            RequestKind::Requests | RequestKind::Connections | RequestKind::Bulk => {
+                measurement::measure(self)
+            }
         }
     }
 }
@@ -61,7 +63,7 @@ fn adapted(load: &Load, config: ClientsConfig) -> ClientsConfig {
     ClientsConfig {
         pace: Pace::Saturated { under_way: load.under_way },
         reply: measurement::reply(load.kind),
-        requests_per_connection: (load.kind == Kind::Connections).then_some(1),
+        requests_per_connection: (load.kind == RequestKind::Connections).then_some(1),
         ack_delay: load.ack_delay,
         ..config
     }

@@ -21,6 +21,6 @@ pub(crate) use cores::{Cores, on_core, threads};
 pub use error::TestbedError;
 pub(crate) use loops::Loops;
 pub(crate) use mix_load::{MOST_PACKETS, MixLoad, SHARDS};
-pub(crate) use namespace::{End, Namespace, lay};
+pub(crate) use namespace::{Namespace, NamespaceEnd, lay};
 pub(crate) use process::Process;
 pub(crate) use rheo::RheoProcess;

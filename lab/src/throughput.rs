@@ -28,7 +28,7 @@ pub struct Search {
 
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct ThroughputFound {
     /// The highest rate that passed, in packets per second; zero if none did.
     pub rate: f64,
     /// The lowest rate that failed; the upper end of the search if none did.
@@ -74,8 +74,8 @@ impl Search {
     }
 
     /// What was found so far.
-    pub fn found(&self) -> Found {
-        Found { rate: self.low, above: self.high, trials: self.trials }
+    pub fn found(&self) -> ThroughputFound {
+        ThroughputFound { rate: self.low, above: self.high, trials: self.trials }
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn search(mut search: Search, mut lost: impl FnMut(f64) -> f64) -> Found {
+    fn search(mut search: Search, mut lost: impl FnMut(f64) -> f64) -> ThroughputFound {
         while let Some(rate) = search.next() {
             search.note(lost(rate));
         }

@@ -33,7 +33,7 @@ pub struct TimersBench {
 
 /// Nanoseconds per operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TimerRow {
     /// `wheel`, or `map` for an ordered map of deadlines.
     pub structure: String,
     /// Members.
@@ -52,8 +52,8 @@ pub struct Row {
     pub expire_ns: f64,
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for TimerRow {
+    const COLUMNS: &'static [Column<TimerRow>] = &[
         Column::name("structure", 9, |row| &row.structure),
         Column::count("timers", 9, |row| row.timers.into()),
         Column::count("rounds", 7, |row| row.rounds as u64),
@@ -136,7 +136,7 @@ type Visits = Vec<(u32, Duration)>;
 
 impl TimersBench {
     /// Measures each size; `done` gets the rows.
-    pub fn run(&self, mut done: impl FnMut(&Row)) {
+    pub fn run(&self, mut done: impl FnMut(&TimerRow)) {
         for &size in &self.sizes {
             let mut random = SmallRng::seed_from_u64(self.seed);
             let mut visits: Visits = (0..size)
@@ -151,7 +151,7 @@ impl TimersBench {
     }
 }
 
-fn measure<T: Timers>(visits: &Visits) -> Row {
+fn measure<T: Timers>(visits: &Visits) -> TimerRow {
     let members = visits.len();
     let rounds = (OPERATIONS / members.max(1)).max(ROUNDS);
     let mut timers = T::new(members as u32);
@@ -165,7 +165,7 @@ fn measure<T: Timers>(visits: &Visits) -> Row {
         }
     }
     let [arm_ns, later_ns, earlier_ns, disarm_ns, expire_ns] = taken.map(median);
-    Row {
+    TimerRow {
         structure: T::NAME.into(),
         timers: members as u32,
         rounds,

@@ -20,8 +20,8 @@ use crate::testbed::Cores;
 use engine::{Engine, GlobalLock, Optimistic, SharedTable, TwoPhase, Unshared};
 use packets::Packets;
 pub use packets::Workload;
-pub use row::Row;
-use window::Window;
+pub use row::TxnRow;
+use window::TxnWindow;
 
 /// What keeps lanes apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Default for TxnBench {
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct TxnSelection {
     /// Engines.
     pub engines: Vec<EngineKind>,
     /// Workloads.
@@ -103,9 +103,9 @@ impl TxnBench {
     /// [`BenchError`] when there are fewer cores than lanes, no memory, or a write got lost.
     pub fn run(
         &self,
-        selection: &Selection,
-        mut done: impl FnMut(&Row),
-    ) -> Result<Vec<Row>, BenchError> {
+        selection: &TxnSelection,
+        mut done: impl FnMut(&TxnRow),
+    ) -> Result<Vec<TxnRow>, BenchError> {
         let cores = Cores::available()?;
         selection.lanes.iter().try_for_each(|&lanes| cores.require(lanes))?;
         let clock = Clock::new();
@@ -131,8 +131,8 @@ impl TxnBench {
         packets: &Packets,
         batch: usize,
         clock: &Clock,
-    ) -> Result<Vec<Row>, BenchError> {
-        let testbeds = engines.iter().map(|engine| Testbed::new(*engine, packets.lanes()));
+    ) -> Result<Vec<TxnRow>, BenchError> {
+        let testbeds = engines.iter().map(|engine| TxnTestbed::new(*engine, packets.lanes()));
         let mut testbeds = testbeds.collect::<Result<Vec<_>, _>>()?;
         let mut windows = vec![Vec::new(); testbeds.len()];
         for round in 0..=self.windows {
@@ -150,14 +150,14 @@ impl TxnBench {
         let own = engines.iter().position(|engine| *engine == EngineKind::Txn);
         let row = |(index, engine): (usize, &EngineKind)| {
             let own = own.filter(|own| *own != index).map(|own| windows[own].as_slice());
-            Row::new(*engine, packets, batch, &windows[index], own)
+            TxnRow::new(*engine, packets, batch, &windows[index], own)
         };
         Ok(engines.iter().enumerate().map(row).collect())
     }
 }
 
 /// An engine with its lanes.
-struct Testbed {
+struct TxnTestbed {
     kind: EngineKind,
     lanes: Lanes,
 }
@@ -171,8 +171,8 @@ enum Lanes {
     None(Vec<Unshared>),
 }
 
-impl Testbed {
-    fn new(kind: EngineKind, lanes: usize) -> Result<Testbed, BenchError> {
+impl TxnTestbed {
+    fn new(kind: EngineKind, lanes: usize) -> Result<TxnTestbed, BenchError> {
         let lanes = match kind {
             EngineKind::Txn => Lanes::Txn(Engine::lanes(lanes)?),
             EngineKind::GlobalLock => Lanes::GlobalLock(Engine::lanes(lanes)?),
@@ -180,7 +180,7 @@ impl Testbed {
             EngineKind::SharedTable => Lanes::SharedTable(Engine::lanes(lanes)?),
             EngineKind::None => Lanes::None(Engine::lanes(lanes)?),
         };
-        Ok(Testbed { kind, lanes })
+        Ok(TxnTestbed { kind, lanes })
     }
 
     /// Lets all packets pass once.
@@ -189,7 +189,7 @@ impl Testbed {
         packets: &Packets,
         batch: usize,
         clock: &Clock,
-    ) -> Result<Window, BenchError> {
+    ) -> Result<TxnWindow, BenchError> {
         match &mut self.lanes {
             Lanes::Txn(lanes) => window::pass(lanes, packets, batch, clock),
             Lanes::GlobalLock(lanes) => window::pass(lanes, packets, batch, clock),

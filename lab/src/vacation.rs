@@ -15,8 +15,8 @@ mod table;
 
 pub use crate::datagrams::Spacing;
 pub use bench::VacationBench;
-pub use cases::{Case, CaseRows, CaseTemplate};
-pub use figure::{Figure, UnknownFigure};
+pub use cases::{CaseRows, CaseTemplate, VacationCase};
+pub use figure::{UnknownFigure, VacationFigure};
 pub use measurement::Measurement;
 pub use model::{
     EqualTimeouts, backup_wins, kolmogorov_smirnov, kolmogorov_smirnov_of_bins, mean_at_high_load,

@@ -10,29 +10,29 @@ use rheostat_packet::Mbuf;
 
 /// What has left, shared by all queues of one device.
 #[derive(Clone, Debug)]
-pub(crate) struct Witness(Arc<Seen>);
+pub(crate) struct Witness(Arc<WitnessCounts>);
 
 #[derive(Debug)]
-struct Seen {
+struct WitnessCounts {
     /// A bit per packet, by the order of arrival.
     left: Vec<AtomicU64>,
     doubled: AtomicU64,
 }
 
 /// The end of a queue. Packets whose number the second divides are taken away unseen.
-struct End(Witness, Option<NonZeroU32>);
+struct FlowEnd(Witness, Option<NonZeroU32>);
 
 impl Witness {
     /// Distinguishes the first `packets` packets.
     pub(crate) fn new(packets: u64) -> Witness {
         let words = packets.div_ceil(64);
         let left = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Witness(Arc::new(Seen { left, doubled: AtomicU64::new(0) }))
+        Witness(Arc::new(WitnessCounts { left, doubled: AtomicU64::new(0) }))
     }
 
     /// The end of one transmit queue. With `sabotage`, packets whose number is divisible by it are not noted.
     pub(crate) fn sink(&self, sabotage: Option<NonZeroU32>) -> Box<dyn Sink> {
-        Box::new(End(self.clone(), sabotage))
+        Box::new(FlowEnd(self.clone(), sabotage))
     }
 
     /// Packets that have left, each counted once.
@@ -57,9 +57,9 @@ impl Witness {
     }
 }
 
-impl Sink for End {
+impl Sink for FlowEnd {
     fn take(&mut self, packets: &[Mbuf]) {
-        let End(witness, sabotage) = self;
+        let FlowEnd(witness, sabotage) = self;
         let stamps = packets.iter().map(|packet| packet.stamp());
         let is_kept = |stamp: &u32| sabotage.is_none_or(|every| *stamp % every != 0);
         stamps.filter(is_kept).for_each(|stamp| witness.note(stamp));

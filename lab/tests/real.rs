@@ -8,7 +8,7 @@ use std::time::Duration;
 use rheostat_kernel::CoreSet;
 use rheostat_lab::BenchError;
 use rheostat_lab::real::{Real, Trial, trials};
-use rheostat_lab::record::Run;
+use rheostat_lab::record::RecordedRun;
 use rheostat_lab::scenario::Scenario;
 
 fn scenario() -> Scenario {
@@ -40,7 +40,11 @@ fn two_cores() -> bool {
 
 /// A run of which there is something to look at: where lanes are kept from their cores for as long as they are measured, there
 /// is nothing.
-fn run(scenario: &Scenario, trial: &Trial, is_measured: impl Fn(&Run) -> bool) -> Option<Run> {
+fn run(
+    scenario: &Scenario,
+    trial: &Trial,
+    is_measured: impl Fn(&RecordedRun) -> bool,
+) -> Option<RecordedRun> {
     let mut late = 0;
     for _ in 0..50 {
         match Real::new(scenario).unwrap().run(trial) {
@@ -82,7 +86,7 @@ fn every_packet_of_a_run_is_accounted_for() {
         };
         assert_eq!((run.lost, run.duplicated, run.reordered), (0, 0, 0), "{policy}");
         assert!(run.capacity > 0.0, "{policy}: {} packets", run.packets);
-        assert_eq!(run.latency_us.len(), Run::SHARES.len());
+        assert_eq!(run.latency_us.len(), RecordedRun::SHARES.len());
         assert!(run.latency_us.is_sorted_by(|a, b| a.1 <= b.1), "{:?}", run.latency_us);
         assert!(run.imbalance >= 1.0 && run.imbalance <= 2.0, "{}", run.imbalance);
         assert_eq!(run.series.load.len(), 2);

@@ -6,7 +6,7 @@
 
 use rheostat_kernel::CoreSet;
 use rheostat_lab::BenchError;
-use rheostat_lab::sharing::{Action, Selection, SharingBench, System};
+use rheostat_lab::sharing::{SharingAction, SharingBench, SharingSelection, System};
 
 fn cores() -> usize {
     CoreSet::available().expect("an affinity mask").cores().len()
@@ -18,9 +18,9 @@ fn every_row_counts_every_packet_and_order_is_lost_by_spraying_alone() {
     if lanes.len() < 2 {
         println!("rows of two lanes NOT RUN: there is one core");
     }
-    let selection = Selection {
+    let selection = SharingSelection {
         systems: System::ALL.to_vec(),
-        actions: Action::ALL.to_vec(),
+        actions: SharingAction::ALL.to_vec(),
         flows: vec![4, 1_000],
         lanes: lanes.clone(),
     };
@@ -49,9 +49,9 @@ fn every_row_counts_every_packet_and_order_is_lost_by_spraying_alone() {
 #[test]
 fn more_lanes_than_cores_are_refused() {
     let lanes = cores() + 1;
-    let selection = Selection {
+    let selection = SharingSelection {
         systems: vec![System::PerShard],
-        actions: vec![Action::Write],
+        actions: vec![SharingAction::Write],
         flows: vec![100],
         lanes: vec![lanes],
     };

@@ -5,14 +5,14 @@
 
 use rheostat_kernel::CoreSet;
 use rheostat_lab::BenchError;
-use rheostat_lab::txn::{EngineKind, Selection, TxnBench, Workload};
+use rheostat_lab::txn::{EngineKind, TxnBench, TxnSelection, Workload};
 
 fn cores() -> usize {
     CoreSet::available().expect("an affinity mask").cores().len()
 }
 
-fn selection(lanes: Vec<usize>) -> Selection {
-    Selection {
+fn selection(lanes: Vec<usize>) -> TxnSelection {
+    TxnSelection {
         engines: EngineKind::ALL.to_vec(),
         workloads: Workload::ALL.to_vec(),
         lanes,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 use rheostat_lab::vacation::{
-    Case, CaseRows, CaseTemplate, Figure, Measurement, Observation, Policy, Simulation,
-    VacationBench, VacationRow,
+    CaseRows, CaseTemplate, Measurement, Observation, Policy, Simulation, VacationBench,
+    VacationCase, VacationFigure, VacationRow,
 };
 use rheostat_run::poll::metronome::Timeouts;
 
@@ -37,12 +37,12 @@ fn profile() -> Arc<SleepProfile> {
 }
 
 /// The simulated cases of a figure in so much virtual time, and their rows.
-fn simulated(figure: Figure, window: Duration) -> Vec<(Case, Vec<VacationRow>)> {
+fn simulated(figure: VacationFigure, window: Duration) -> Vec<(VacationCase, Vec<VacationRow>)> {
     let template = CaseTemplate { window, ..template() };
     let bench = VacationBench { figures: vec![figure], template, only_simulated: true };
-    let rows = |case: Case| {
+    let rows = |case: VacationCase| {
         let setup = Simulation { profile: profile(), ..case.setup.clone() };
-        let case = Case { setup, ..case };
+        let case = VacationCase { setup, ..case };
         let result = case.setup.run();
         let seen = Observation::simulated(&case.setup, &result);
         let mut rows = VacationRow::of(&case, &profile(), &seen);
@@ -54,7 +54,7 @@ fn simulated(figure: Figure, window: Duration) -> Vec<(Case, Vec<VacationRow>)> 
 
 #[test]
 fn simulated_vacations_of_equal_timeouts_are_near_the_law() {
-    let cases = simulated(Figure::EQUAL_TIMEOUTS, Duration::from_secs(2));
+    let cases = simulated(VacationFigure::EQUAL_TIMEOUTS, Duration::from_secs(2));
     assert_eq!(cases.len(), 2);
     for (_, rows) in cases {
         let [row] = &rows[..] else { panic!("one row of each case") };
@@ -71,7 +71,7 @@ fn simulated_vacations_of_equal_timeouts_are_near_the_law() {
 
 #[test]
 fn latencies_of_bursts_that_leave_together_follow_their_formula_up_to_high_loads() {
-    for (case, rows) in simulated(Figure::LATENCY, Duration::from_secs(1)) {
+    for (case, rows) in simulated(VacationFigure::LATENCY, Duration::from_secs(1)) {
         let row = &rows[0];
         let (mean, model) = (row.latency_mean_us.unwrap(), row.latency_burst_us.unwrap());
         assert!((mean / model - 1.0).abs() < 0.1, "{row:?}");
@@ -83,7 +83,7 @@ fn latencies_of_bursts_that_leave_together_follow_their_formula_up_to_high_loads
 
 #[test]
 fn backups_win_as_often_as_the_law_has_it() {
-    for (_, rows) in simulated(Figure::BACKUP_WINS, Duration::from_secs(1)) {
+    for (_, rows) in simulated(VacationFigure::BACKUP_WINS, Duration::from_secs(1)) {
         let row = &rows[0];
         let model = row.won_model.unwrap();
         assert!((row.won_by_other / model - 1.0).abs() < 0.25, "{row:?}");
@@ -94,9 +94,9 @@ fn backups_win_as_often_as_the_law_has_it() {
 
 #[test]
 fn every_figure_has_simulated_rows_that_survive_json() {
-    for figure in Figure::ALL {
+    for figure in VacationFigure::ALL {
         let cases = simulated(*figure, Duration::from_millis(20));
-        assert_eq!(cases.is_empty(), *figure == Figure::DISTURBED, "{figure}");
+        assert_eq!(cases.is_empty(), *figure == VacationFigure::DISTURBED, "{figure}");
         for (case, rows) in cases {
             let (lanes, workers) = (case.setup.rates.len(), case.setup.workers);
             let expected = match case.rows {
@@ -117,7 +117,7 @@ fn every_figure_has_simulated_rows_that_survive_json() {
 
 #[test]
 fn a_ramp_rises_and_falls() {
-    let cases = simulated(Figure::RAMP, Duration::from_millis(310));
+    let cases = simulated(VacationFigure::RAMP, Duration::from_millis(310));
     let rows = &cases[0].1;
     let top = &rows[15];
     for row in [&rows[1], &rows[30]] {
@@ -128,7 +128,7 @@ fn a_ramp_rises_and_falls() {
 
 #[test]
 fn random_binding_loses_less_than_static_binding_that_leaves_a_lane_to_late_workers() {
-    let cases = simulated(Figure::BINDING, Duration::from_secs(1));
+    let cases = simulated(VacationFigure::BINDING, Duration::from_secs(1));
     let loss = |name: &str| {
         let (_, rows) = cases.iter().find(|(case, _)| case.name == name).unwrap();
         rows[0].loss.unwrap()
@@ -142,7 +142,7 @@ fn random_binding_loses_less_than_static_binding_that_leaves_a_lane_to_late_work
 fn rows_of_threads_are_complete() {
     let measurement = Measurement::new();
     let bench = VacationBench {
-        figures: vec![Figure::EQUAL_TIMEOUTS],
+        figures: vec![VacationFigure::EQUAL_TIMEOUTS],
         template: CaseTemplate { workers: vec![2], ..template() },
         only_simulated: false,
     };
@@ -155,7 +155,7 @@ fn rows_of_threads_are_complete() {
             let length = case.setup.warm_up + Duration::from_millis(100 << longer);
             let setup = Simulation { length, ..case.setup.clone() };
             let seen = measurement.run(&setup, false).expect("a sound run");
-            let case = Case { setup, ..case.clone() };
+            let case = VacationCase { setup, ..case.clone() };
             VacationRow::of(&case, &profile(), &seen).remove(0)
         })
         .find(|row| row.vacations >= 100 && row.latency_mean_us.is_some() && row.won_by_other > 0.0)

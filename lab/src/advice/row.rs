@@ -4,11 +4,11 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_observe::profile::ScalingProfile;
 use serde::{Deserialize, Serialize};
 
-use super::Case;
+use super::AdviceCase;
 
 /// A case with one setting, on some lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct AdviceRow {
     /// The case, as [`Case::name`] has it.
     pub case: String,
     /// The setting, with its value.
@@ -41,16 +41,16 @@ pub struct Row {
     pub recipe: Option<String>,
 }
 
-impl Row {
+impl AdviceRow {
     pub(super) fn new(
-        case: Case,
+        case: AdviceCase,
         lanes: usize,
         simulated: bool,
         mpps: f64,
         profile: &ScalingProfile,
-    ) -> Row {
+    ) -> AdviceRow {
         let first = profile.causes.first();
-        Row {
+        AdviceRow {
             case: case.name().to_owned(),
             setting: String::new(),
             advised: false,
@@ -70,8 +70,8 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for AdviceRow {
+    const COLUMNS: &'static [Column<AdviceRow>] = &[
         Column::name("case", 9, |row| &row.case),
         Column::name("setting", 21, |row| &row.setting),
         Column::count("lanes", 5, |row| row.lanes as u64),

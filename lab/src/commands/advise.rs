@@ -65,7 +65,7 @@ enum VariabilityName {
 
 /// The advice for the costs in use, as JSON has it.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct AdviceAnswer<'a> {
     #[serde(flatten)]
     advice: &'a Advice,
     /// Whose costs it is for.
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failed> {
     });
     let thesis = thesis.transpose()?.and_then(|thesis| ThesisAnswer::beside(&advice, thesis));
     if args.setup.json {
-        let answer = Answer { advice: &advice, costs: used.origin(), thesis };
+        let answer = AdviceAnswer { advice: &advice, costs: used.origin(), thesis };
         out!("{}", serde_json::to_string(&answer).expect("an answer is plain data"));
     } else {
         show(&advice, &used, thesis.as_ref());

@@ -44,7 +44,7 @@ enum Scenario {
     /// Compare policies on real lanes near full load: latency, drops, imbalance.
     Balance(scenario::Args),
     /// Run another scenario: of packets on real lanes, of requests on the rig that it names.
-    Run(scenario::Named),
+    Run(scenario::NamedScenario),
     /// Find the highest rate without loss, or with little (RFC 2544).
     Throughput(throughput::Args),
     /// Measure what forwarding costs on real interfaces, the whole machine counted.

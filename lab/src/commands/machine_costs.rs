@@ -140,19 +140,19 @@ impl fmt::Display for UsedCosts {
 struct KeptCosts {
     file: KeptFile,
     machine: String,
-    entries: Vec<Entry>,
+    entries: Vec<CostEntry>,
 }
 
 /// Costs, and what they are of: other machines and other builds have others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Entry {
+struct CostEntry {
     machine: String,
     commit: String,
     profile: String,
     costs: Value,
 }
 
-impl Entry {
+impl CostEntry {
     /// The costs, unless another build wrote them with other fields.
     fn costs(&self) -> Option<RequestCosts> {
         RequestCosts::parse(Path::new(FILE), &self.costs.to_string()).ok()
@@ -173,12 +173,12 @@ impl KeptCosts {
         is_debug: bool,
         measure: impl FnOnce() -> Result<RequestCosts, String>,
     ) -> UsedCosts {
-        let own = |entry: &&Entry| entry.machine == self.machine;
+        let own = |entry: &&CostEntry| entry.machine == self.machine;
         let of_build =
-            |entry: &&Entry| entry.commit == build.commit && entry.profile == build.profile;
+            |entry: &&CostEntry| entry.commit == build.commit && entry.profile == build.profile;
         let here = |costs, note| UsedCosts { costs, is_of_this_machine: true, note };
         if is_debug {
-            let newest = self.entries.iter().filter(own).find_map(Entry::costs);
+            let newest = self.entries.iter().filter(own).find_map(CostEntry::costs);
             return match newest {
                 Some(costs) => {
                     here(costs, Some("a debug build uses the costs of the last optimised build".into()))
@@ -189,7 +189,9 @@ impl KeptCosts {
                 ),
             };
         }
-        if let Some(costs) = self.entries.iter().filter(own).find(of_build).and_then(Entry::costs) {
+        if let Some(costs) =
+            self.entries.iter().filter(own).find(of_build).and_then(CostEntry::costs)
+        {
             return here(costs, None);
         }
         match measure() {
@@ -204,13 +206,13 @@ impl KeptCosts {
     }
 
     fn keep(&mut self, build: &Build, costs: &RequestCosts) -> Result<(), KeepError> {
-        let entry = Entry {
+        let entry = CostEntry {
             machine: self.machine.clone(),
             commit: build.commit.to_owned(),
             profile: build.profile.to_owned(),
             costs: serde_json::to_value(costs).expect("costs are plain data"),
         };
-        let is_same = |other: &Entry| {
+        let is_same = |other: &CostEntry| {
             (&other.machine, &other.commit, &other.profile)
                 == (&entry.machine, &entry.commit, &entry.profile)
         };

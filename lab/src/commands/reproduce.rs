@@ -7,7 +7,7 @@ use rheostat_measure::record::TableRow;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::claims::{Claim, Program, Reproduced};
+use crate::claims::{Claim, ClaimProgram, Reproduced};
 use crate::commands::{BUILD, Failed, rheo};
 
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ enum ReproduceError {
 
 /// A claim, and its figures as published and here.
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct ClaimOutcome<'a> {
     name: &'a str,
     claim: &'a str,
     page: &'a str,
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let is_complete = figures.iter().all(|figure| figure.here.is_some());
     if args.json {
         let Claim { name, claim, page, rows, .. } = claim;
-        let outcome = Outcome { name, claim, page, rows, command: &command, figures };
+        let outcome = ClaimOutcome { name, claim, page, rows, command: &command, figures };
         out!("{}", serde_json::to_string(&outcome).expect("an outcome is plain data"));
     } else {
         out!("{}", Reproduced::heading());
@@ -102,8 +102,8 @@ fn list(claims: &[Claim], json: bool) {
 /// The JSON that the claim's command prints; its progress goes to standard error meanwhile.
 fn output(claim: &Claim, command: &str) -> Result<String, Failed> {
     let program = match claim.program {
-        Program::RheoLab => std::env::current_exe()?,
-        Program::Rheo => rheo()?,
+        ClaimProgram::RheoLab => std::env::current_exe()?,
+        ClaimProgram::Rheo => rheo()?,
     };
     let mut process = Command::new(program);
     process.args(claim.command.split_whitespace()).arg("--json").stderr(Stdio::inherit());
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn commands_of_claims_are_accepted() {
         for claim in Claim::all() {
-            if claim.program == Program::RheoLab {
+            if claim.program == ClaimProgram::RheoLab {
                 let words = ["rheo-lab"].into_iter().chain(claim.command.split_whitespace());
                 let parsed = Cli::try_parse_from(words.chain(["--json"]));
                 assert!(parsed.is_ok(), "{}: {}", claim.name, parsed.unwrap_err());

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::costs::Costs;
-use crate::record::{FileHeader, Results, Row, rows};
+use crate::record::{FileHeader, RecordedRow, Results, rows};
 use crate::report;
 use crate::scenario::AnyScenario;
 use crate::sim::Simulator;
@@ -154,7 +154,7 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failed> {
     kept?;
     let rows = rows(&runs, None);
     if !choices.json {
-        out!("{}", Row::heading());
+        out!("{}", RecordedRow::heading());
     }
     for row in &rows {
         if choices.json {
@@ -170,7 +170,7 @@ fn run_scenario(args: &Args, scenario: &str) -> Result<ExitCode, Failed> {
     if let Some(recorder) = &recorder {
         err!("{} runs kept in {}", runs.len(), recorder.path().display());
     }
-    let is_sound = |row: &Row| (row.lost, row.duplicated) == (0, 0);
+    let is_sound = |row: &RecordedRow| (row.lost, row.duplicated) == (0, 0);
     Ok(if rows.iter().all(is_sound) { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 

@@ -16,19 +16,19 @@ const PACKETS_PER_FLOW: u64 = 2;
 #[derive(Debug)]
 pub struct AntiDdos {
     objects: Objects,
-    counters: Distributed<Counters>,
+    counters: Distributed<AntiddosCounters>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[bytemuck(crate = "rheostat_state::bytemuck")]
 #[repr(C)]
-struct Counters {
+struct AntiddosCounters {
     flows: i64,
     one_packet: i64,
 }
 
-impl Counters {
-    fn add(&mut self, other: &Counters) {
+impl AntiddosCounters {
+    fn add(&mut self, other: &AntiddosCounters) {
         self.flows += other.flows;
         self.one_packet += other.one_packet;
     }
@@ -43,9 +43,9 @@ impl AntiDdos {
     /// Counters that may be read `staleness` late.
     pub fn new(lanes: usize, staleness: Duration) -> AntiDdos {
         let objects = Objects::seeded(lanes, SEED);
-        let none = Counters::default();
+        let none = AntiddosCounters::default();
         let counters =
-            Distributed::new(&objects, "antiddos.counters", none, Counters::add, staleness);
+            Distributed::new(&objects, "antiddos.counters", none, AntiddosCounters::add, staleness);
         objects.set_by(counters.id(), Recipe::RaiseStaleness, "staleness");
         AntiDdos { objects, counters }
     }

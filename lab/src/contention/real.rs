@@ -12,7 +12,7 @@ use rheostat_state::txn::{Profile, Txn};
 use super::Pattern;
 use super::sub_burst::{BURST, SubBurst};
 use crate::error::BenchError;
-use crate::pace::Pace;
+use crate::pace::LoadPace;
 use crate::testbed::Cores;
 
 /// Packets by which a lane may be ahead of the others, as many as lie in a queue.
@@ -33,7 +33,7 @@ pub struct RealLanes<'a> {
 
 /// What lanes did.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct ContentionMeasurement {
     /// Packets of all lanes.
     pub packets: u64,
     /// How long they took, in nanoseconds.
@@ -42,7 +42,7 @@ pub struct Measured {
     pub profile: Profile,
 }
 
-impl Measured {
+impl ContentionMeasurement {
     /// Nanoseconds of a lane's time for a packet.
     pub fn ns_per_packet(&self, lanes: usize) -> f64 {
         self.nanos as f64 * lanes as f64 / self.packets as f64
@@ -91,17 +91,17 @@ impl<'a> RealLanes<'a> {
     ///
     /// # Errors
     /// [`BenchError`] when a thread cannot be given its core.
-    pub fn run(&mut self, packets: u64, sample: u32) -> Result<Measured, BenchError> {
+    pub fn run(&mut self, packets: u64, sample: u32) -> Result<ContentionMeasurement, BenchError> {
         let before = self.pattern.objects().profile();
         let (first, count) = (self.next, self.txns.len());
-        let (pace, start) = (Pace::new(count, QUEUE), Barrier::new(count));
+        let (pace, start) = (LoadPace::new(count, QUEUE), Barrier::new(count));
         let pins = self.have_cores();
         let Self { pattern, txns, batch, work, cores, clock, .. } = self;
         let passed = thread::scope(|scope| {
             let lanes = txns.iter_mut().zip(cores.in_turn(count)).map(|(txn, core)| {
                 txn.sample_every(sample);
                 let core = pins.then_some(core);
-                let lane = Lane { pattern: *pattern, batch: *batch, work: *work, clock };
+                let lane = ContendingLane { pattern: *pattern, batch: *batch, work: *work, clock };
                 let (pace, start) = (&pace, &start);
                 scope.spawn(move || {
                     // Before the others wait for this one.
@@ -118,7 +118,7 @@ impl<'a> RealLanes<'a> {
         self.next += packets;
         let started = passed.iter().map(|(started, _)| *started).min().expect("there are lanes");
         let ended = passed.iter().map(|(_, ended)| *ended).max().expect("there are lanes");
-        Ok(Measured {
+        Ok(ContentionMeasurement {
             packets: packets * count as u64,
             nanos: self.clock.nanos_between(started, ended),
             profile: self.pattern.objects().profile().since(&before),
@@ -143,16 +143,16 @@ pub(super) fn warmed_up(pattern: &dyn Pattern, lanes: usize) -> Vec<Txn> {
 
 /// What a lane needs beside its transactions.
 #[derive(Clone, Copy)]
-struct Lane<'a> {
+struct ContendingLane<'a> {
     pattern: &'a dyn Pattern,
     batch: u64,
     work: u32,
     clock: &'a Clock,
 }
 
-impl Lane<'_> {
+impl ContendingLane<'_> {
     /// Processes the packets from `first` to before `end`; when it began and when it had done so.
-    fn run(self, txn: &mut Txn, first: u64, end: u64, pace: &Pace) -> (Cycles, Cycles) {
+    fn run(self, txn: &mut Txn, first: u64, end: u64, pace: &LoadPace) -> (Cycles, Cycles) {
         let turn = pace.of(txn.lane().index());
         let mut sub_burst = SubBurst::new(self.batch);
         let started = self.clock.cycles();

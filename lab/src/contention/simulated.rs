@@ -23,7 +23,7 @@ const SPREAD: std::ops::Range<f64> = 0.5..1.5;
 #[derive(Debug)]
 pub struct SimulatedLanes<'a> {
     pattern: &'a dyn Pattern,
-    lanes: Vec<Lane>,
+    lanes: Vec<ContendingCore>,
     cost: Cost,
     /// The lanes' next steps, by time in picoseconds.
     due: EventQueue,
@@ -51,19 +51,19 @@ impl Simulated {
 }
 
 #[derive(Debug)]
-struct Lane {
+struct ContendingCore {
     txn: Txn,
     sub_burst: SubBurst,
     /// The next packet that has not taken effect.
     number: u64,
-    step: Step,
+    step: TransactionStep,
     /// Turned away by a lane that ran alone: waits until it has done so.
     waits: bool,
 }
 
 /// What a lane does next.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum TransactionStep {
     Begin,
     /// The packets of the attempt, and how many of them are done.
     Packet {
@@ -82,7 +82,13 @@ impl<'a> SimulatedLanes<'a> {
         let lane = |mut txn: Txn| {
             txn.sample_every(1);
             let sub_burst = SubBurst::new(batch.clamp(1, BURST));
-            Lane { txn, sub_burst, number: pattern.warm_up(), step: Step::Begin, waits: false }
+            ContendingCore {
+                txn,
+                sub_burst,
+                number: pattern.warm_up(),
+                step: TransactionStep::Begin,
+                waits: false,
+            }
         };
         let lanes = warmed_up(pattern, count).into_iter().map(lane).collect();
         let mut random = SmallRng::seed_from_u64(1);
@@ -102,9 +108,9 @@ impl<'a> SimulatedLanes<'a> {
             let (at, lane) = self.due.pop(u64::MAX).expect("every lane has something to do");
             now = at;
             let (done, wait) = match self.lanes[lane].step {
-                Step::Begin => (0, self.begin(lane)),
-                Step::Packet { packets, done } => (0, self.packet(lane, packets, done)),
-                Step::Commit { packets } => self.commit(lane, packets),
+                TransactionStep::Begin => (0, self.begin(lane)),
+                TransactionStep::Packet { packets, done } => (0, self.packet(lane, packets, done)),
+                TransactionStep::Commit { packets } => self.commit(lane, packets),
             };
             passed += done;
             self.due.set(lane, at + (1e3 * wait).max(1.0) as u64);
@@ -139,7 +145,7 @@ impl<'a> SimulatedLanes<'a> {
         // Bursts end at the same numbers whatever sub-bursts they came in.
         let rest = BURST - (lane.number - self.pattern.warm_up()) % BURST;
         let packets = lane.sub_burst.size().min(rest);
-        lane.step = Step::Packet { packets, done: 0 };
+        lane.step = TransactionStep::Packet { packets, done: 0 };
         self.cost.attempt_ns / 2.0 + wait / 2.0
     }
 
@@ -155,10 +161,10 @@ impl<'a> SimulatedLanes<'a> {
         }
         let done = done + 1;
         if done < packets {
-            lane.step = Step::Packet { packets, done };
+            lane.step = TransactionStep::Packet { packets, done };
             between
         } else {
-            lane.step = Step::Commit { packets };
+            lane.step = TransactionStep::Commit { packets };
             between / 2.0 + self.cost.attempt_ns / 2.0
         }
     }
@@ -182,7 +188,7 @@ impl<'a> SimulatedLanes<'a> {
     }
 
     fn end(&mut self, index: usize) {
-        self.lanes[index].step = Step::Begin;
+        self.lanes[index].step = TransactionStep::Begin;
         if self.alone == Some(index) {
             self.alone = None;
         }

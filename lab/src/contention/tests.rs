@@ -6,12 +6,17 @@
 use rheostat_observe::profile::ScalingProfile;
 
 use super::{Cost, RealLanes, Simulated, SimulatedLanes};
-use crate::advice::{Case, profile_of};
+use crate::advice::{AdviceCase, profile_of};
 
 /// Made up, and as it is on no machine: what conflicts with what depends on the ratio of the two alone.
 const COST: Cost = Cost { attempt_ns: 40.0, packet_ns: 100.0 };
 
-fn simulate(case: Case, lanes: usize, advised: bool, packets: u64) -> (Simulated, ScalingProfile) {
+fn simulate(
+    case: AdviceCase,
+    lanes: usize,
+    advised: bool,
+    packets: u64,
+) -> (Simulated, ScalingProfile) {
     let pattern = case.pattern(lanes, advised);
     let simulated = SimulatedLanes::new(&*pattern, 32, COST).run(packets);
     let profile = profile_of(&*pattern, &simulated.profile);
@@ -20,7 +25,7 @@ fn simulate(case: Case, lanes: usize, advised: bool, packets: u64) -> (Simulated
 
 /// Follows the first advice on 8 lanes: it is about `object` and names `setting`, and leaves less than three quarters of
 /// the aborts.
-fn follow(case: Case, packets: u64, object: &str, recipe: &str, setting: &str) {
+fn follow(case: AdviceCase, packets: u64, object: &str, recipe: &str, setting: &str) {
     let (before, profile) = simulate(case, 8, false, packets);
     let first = profile.causes.first().unwrap_or_else(|| panic!("{case}: no conflicts"));
     assert_eq!(first.object, object, "{profile}");
@@ -38,23 +43,23 @@ fn follow(case: Case, packets: u64, object: &str, recipe: &str, setting: &str) {
 #[test]
 fn counters_that_may_be_old_end_the_conflicts_of_antiddos() {
     let recipe = "raise the maximum staleness";
-    follow(Case::AntiDdos, 2_000, "antiddos.counters", recipe, "staleness");
+    follow(AdviceCase::AntiDdos, 2_000, "antiddos.counters", recipe, "staleness");
 }
 
 #[test]
 fn a_refresh_interval_ends_the_conflicts_of_a_bridge() {
     let recipe = "raise the refresh interval";
-    follow(Case::Bridge, 2_000, "bridge.entries", recipe, "refresh_interval");
+    follow(AdviceCase::Bridge, 2_000, "bridge.entries", recipe, "refresh_interval");
 }
 
 #[test]
 fn more_addresses_end_the_conflicts_of_a_nat() {
-    follow(Case::Nat, 20_000, "nat.endpoints", "provision more resources", "addresses");
+    follow(AdviceCase::Nat, 20_000, "nat.endpoints", "provision more resources", "addresses");
 }
 
 #[test]
 fn a_lane_alone_has_no_conflicts_and_takes_the_time_it_costs() {
-    for case in Case::ALL {
+    for case in AdviceCase::ALL {
         let (simulated, profile) = simulate(case, 1, false, 3_200);
         assert_eq!(profile.aborts, 0, "{profile}");
         let expected = COST.packet_ns + COST.attempt_ns / 32.0;
@@ -66,7 +71,7 @@ fn a_lane_alone_has_no_conflicts_and_takes_the_time_it_costs() {
 #[test]
 fn a_simulation_is_the_same_each_time() {
     let profiles = [0; 2].map(|_| {
-        let (simulated, profile) = simulate(Case::AntiDdos, 4, false, 1_000);
+        let (simulated, profile) = simulate(AdviceCase::AntiDdos, 4, false, 1_000);
         (simulated.nanos.to_bits(), profile.commits, profile.aborts)
     });
     assert_eq!(profiles[0], profiles[1]);
@@ -74,7 +79,7 @@ fn a_simulation_is_the_same_each_time() {
 
 #[test]
 fn threads_that_share_cores_lose_nothing_and_are_advised_alike() {
-    let pattern = Case::AntiDdos.pattern(3, false);
+    let pattern = AdviceCase::AntiDdos.pattern(3, false);
     let mut lanes = RealLanes::new(&*pattern, 3, 32, 60).unwrap();
     let measured = lanes.run(20_000, 1).unwrap();
     // Every packet took effect in some transaction of up to 32.

@@ -10,7 +10,7 @@ use rheostat_state::Shard;
 use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::{Mix, MixConfig};
 
-use super::meter::{Meter, metered};
+use super::meter::{CostMeter, metered};
 use crate::error::BenchError;
 use crate::testbed::dut::{self, Bounce};
 use crate::testbed::{Cores, lanes};
@@ -37,7 +37,7 @@ pub(super) struct Fixture {
 /// A run under way.
 pub(super) struct Running {
     pub(super) runtime: Runtime,
-    pub(super) meters: Vec<Arc<Meter>>,
+    pub(super) meters: Vec<Arc<CostMeter>>,
     pub(super) table: Arc<dyn IndirectionTable>,
 }
 

@@ -17,7 +17,7 @@ const MOST: usize = 200_000;
 
 /// What is measured of a lane's polls.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct CostMeter {
     /// Even while nothing is; counted up to start and to stop.
     period: AtomicU32,
     /// The period that the lane has seen.
@@ -28,14 +28,14 @@ pub(crate) struct Meter {
     times: Mutex<Vec<f64>>,
 }
 
-impl Meter {
-    /// Whatever happens until [`Meter::stop`] is measured of polls that find `burst` packets.
+impl CostMeter {
+    /// Whatever happens until [`CostMeter::stop`] is measured of polls that find `burst` packets.
     pub(crate) fn start(&self, burst: usize) {
         self.burst.store(burst, Ordering::Relaxed);
         self.turn();
     }
 
-    /// The times of the polls since [`Meter::start`].
+    /// The times of the polls since [`CostMeter::start`].
     pub(crate) fn stop(&self) -> Vec<f64> {
         self.turn();
         std::mem::take(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner))
@@ -64,8 +64,8 @@ pub(crate) fn metered(
     lanes: u16,
     clock: &Clock,
     crossed: bool,
-) -> (LayeredDevice, Vec<Arc<Meter>>) {
-    let meter = |_| Meter {
+) -> (LayeredDevice, Vec<Arc<CostMeter>>) {
+    let meter = |_| CostMeter {
         period: AtomicU32::new(0),
         seen: AtomicU32::new(0),
         burst: AtomicUsize::new(BURST),
@@ -76,7 +76,7 @@ pub(crate) fn metered(
     if crossed {
         pairs.reverse();
     }
-    let wrap = |(pair, meter): (QueuePair, &Arc<Meter>)| {
+    let wrap = |(pair, meter): (QueuePair, &Arc<CostMeter>)| {
         let rx = MeteredQueue {
             queue: pair.rx,
             meter: meter.clone(),
@@ -95,7 +95,7 @@ pub(crate) fn metered(
 
 struct MeteredQueue {
     queue: Box<dyn RxQueue>,
-    meter: Arc<Meter>,
+    meter: Arc<CostMeter>,
     clock: Clock,
     period: u32,
     /// When the last packets were given, and how many.

@@ -6,11 +6,11 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::rounded;
 use serde::{Deserialize, Serialize};
 
-use super::Pair;
+use super::IdlePair;
 
 /// The figures of one chain on so many lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct IdleFlowRow {
     /// The name of the chain, as [`ChainKind::name`](rheostat_measure::nf::ChainKind::name) has it.
     pub chain: String,
     /// Lanes, each on a core of its own.
@@ -35,12 +35,12 @@ pub struct Row {
     pub withheld: u64,
 }
 
-impl Row {
-    pub(super) fn new(spec: &Spec, pairs: &[Pair]) -> Row {
-        let median = |of: fn(&Pair) -> f64| Median::of(pairs.iter().map(of).collect());
+impl IdleFlowRow {
+    pub(super) fn new(spec: &Spec, pairs: &[IdlePair]) -> IdleFlowRow {
+        let median = |of: fn(&IdlePair) -> f64| Median::of(pairs.iter().map(of).collect());
         // Throughput is the inverse of the time.
         let cost = median(|pair| 1.0 - pair.fixed / pair.balanced);
-        Row {
+        IdleFlowRow {
             chain: spec.chain.name().into(),
             lanes: spec.lanes,
             windows: pairs.len(),
@@ -55,8 +55,8 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for IdleFlowRow {
+    const COLUMNS: &'static [Column<IdleFlowRow>] = &[
         Column::name("chain", 10, |row| &row.chain),
         Column::count("lanes", 5, |row| row.lanes as u64),
         Column::count("windows", 7, |row| row.windows as u64),
@@ -95,9 +95,9 @@ mod tests {
         // The machine slows down to a third, and balancing costs a hundredth at any moment.
         let pairs: Vec<_> = (0..9)
             .map(|slow| 100.0 + 25.0 * f64::from(slow))
-            .map(|fixed| Pair { fixed, balanced: fixed / 0.99, controlled })
+            .map(|fixed| IdlePair { fixed, balanced: fixed / 0.99, controlled })
             .collect();
-        let row = Row::new(&selection.specs()[0], &pairs);
+        let row = IdleFlowRow::new(&selection.specs()[0], &pairs);
         assert_eq!((row.chain.as_str(), row.lanes, row.windows), ("firewall", 2, 9));
         assert_eq!((row.ns_static, row.ns_balanced), (200.0, 202.02));
         assert_eq!((row.cost, row.cost_low, row.cost_high), (0.01, 0.01, 0.01));

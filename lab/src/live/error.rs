@@ -5,7 +5,7 @@ use std::io;
 use rheostat_kernel::core_set::CoreError;
 use thiserror::Error;
 
-use super::path::Path;
+use super::path::LivePath;
 use crate::testbed::TestbedError;
 
 /// Why there is no figure.
@@ -54,7 +54,7 @@ pub enum LiveError {
 
 impl LiveError {
     /// Names the path, and what it said at its end, where the error is about one.
-    pub(super) fn of(mut self, measured: Path, words: &str) -> LiveError {
+    pub(super) fn of(mut self, measured: LivePath, words: &str) -> LiveError {
         if let LiveError::Silent { path, said, .. } = &mut self {
             *path = measured.name();
             words.clone_into(said);

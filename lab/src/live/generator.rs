@@ -6,7 +6,7 @@ use rheostat_kernel::core_set::pin_current_thread;
 
 use super::error::LiveError;
 use super::path::SinkPlace;
-use super::programs::{Sink, Source};
+use super::programs::{ProgramSource, Sink};
 use super::wires::{END, LAN, Wires};
 use crate::testbed::Cores;
 use crate::testbed::cpu_time::{CpuTime, CpuUse};
@@ -26,7 +26,7 @@ pub(super) const WARM_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What was sent and arrived in a span, and what it cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct GeneratorWindow {
     pub(super) sent: u64,
     pub(super) arrived: u64,
     pub(super) cpu: CpuUse,
@@ -37,7 +37,7 @@ pub(super) struct Window {
 #[derive(Debug)]
 pub(super) struct Generator<'a> {
     wires: &'a Wires,
-    source: Source,
+    source: ProgramSource,
     sink: Sink,
     most_under_way: u64,
     sent: u64,
@@ -57,7 +57,7 @@ impl<'a> Generator<'a> {
             SinkPlace::Far => Sink::attach(&wires.sink, END)?,
             SinkPlace::Host => Sink::attach_host(&wires.sink, END)?,
         };
-        let source = Source::new(&wires.source, END, flows, frame())?;
+        let source = ProgramSource::new(&wires.source, END, flows, frame())?;
         // On the first core; what is measured has the others.
         // Where that is refused, the figures are only less steady.
         let _ = pin_current_thread(Cores::available()?.first());
@@ -91,13 +91,17 @@ impl<'a> Generator<'a> {
     }
 
     /// Sends for `span`, and measures until everything has arrived.
-    pub(super) fn measure(&mut self, span: Duration, tasks: &[u32]) -> Result<Window, LiveError> {
+    pub(super) fn measure(
+        &mut self,
+        span: Duration,
+        tasks: &[u32],
+    ) -> Result<GeneratorWindow, LiveError> {
         let (sent, arrived) = (self.sent, self.settle()?);
         let before = CpuTime::now(tasks)?;
         self.send_for(span)?;
         let cpu = CpuTime::now(tasks)?.since(&before);
         let arrived = self.settle()? - arrived;
-        Ok(Window { sent: self.sent - sent, arrived, cpu })
+        Ok(GeneratorWindow { sent: self.sent - sent, arrived, cpu })
     }
 
     fn send_for(&mut self, span: Duration) -> Result<(), LiveError> {
@@ -160,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::live::middle::{Middle, RING};
-    use crate::live::path::Path;
+    use crate::live::path::LivePath;
 
     #[test]
     fn a_middle_that_does_not_forward_gives_no_figure() {
@@ -184,7 +188,7 @@ mod tests {
             eprintln!("not run: namespaces are made by root only");
             return;
         }
-        for path in [Path::XdpRedirect, Path::XdpBounce, Path::NftMasquerade] {
+        for path in [LivePath::XdpRedirect, LivePath::XdpBounce, LivePath::NftMasquerade] {
             let wires = Wires::build().expect("namespaces");
             let _middle = Middle::start(path, &wires, 1024, "rheo".as_ref()).expect("a middle");
             let mut generator = Generator::new(&wires, path.sink(), 1024, RING).expect("programs");

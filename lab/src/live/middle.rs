@@ -7,7 +7,7 @@ mod rheo;
 use std::path::Path as FilePath;
 
 use super::error::LiveError;
-use super::path::Path;
+use super::path::LivePath;
 use super::programs::Redirect;
 use super::wires::{LAN, WAN, Wires};
 use crate::testbed::RheoProcess;
@@ -38,25 +38,25 @@ pub(super) enum Middle {
 
 impl Middle {
     pub(super) fn start(
-        path: Path,
+        path: LivePath,
         wires: &Wires,
         flows: u32,
         rheo: &FilePath,
     ) -> Result<Middle, LiveError> {
         match path {
-            Path::Nothing => Ok(Middle::Kernel),
-            Path::NftMasquerade => {
+            LivePath::Nothing => Ok(Middle::Kernel),
+            LivePath::NftMasquerade => {
                 kernel::masquerade(wires)?;
                 Ok(Middle::Kernel)
             }
-            Path::XdpRedirect => {
+            LivePath::XdpRedirect => {
                 let program = Redirect::attach(&wires.middle, LAN, WAN)?;
                 Ok(Middle::Redirect { _program: program })
             }
-            Path::XdpBounce => {
+            LivePath::XdpBounce => {
                 BouncePath::start(wires).map(|running| Middle::Bounce { _running: running })
             }
-            Path::RheoForward | Path::RheoNat => {
+            LivePath::RheoForward | LivePath::RheoNat => {
                 Ok(Middle::Rheo(rheo::start(path, wires, flows, rheo)?))
             }
         }

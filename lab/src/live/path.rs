@@ -2,7 +2,7 @@
 
 /// What stands in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum LivePath {
     /// Nothing: frames are dropped as they arrive. What the source alone costs, and so no row.
     Nothing,
     /// `rheo` with a chain without functions, over `af_xdp`: forwarding without state.
@@ -17,38 +17,43 @@ pub enum Path {
     XdpRedirect,
 }
 
-impl Path {
+impl LivePath {
     /// Those with rows, what is measured first.
-    pub const ALL: [Path; 5] =
-        [Path::RheoForward, Path::XdpBounce, Path::RheoNat, Path::NftMasquerade, Path::XdpRedirect];
+    pub const ALL: [LivePath; 5] = [
+        LivePath::RheoForward,
+        LivePath::XdpBounce,
+        LivePath::RheoNat,
+        LivePath::NftMasquerade,
+        LivePath::XdpRedirect,
+    ];
 
     /// Its name in rows and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Path::Nothing => "nothing",
-            Path::RheoForward => "rheo-forward",
-            Path::RheoNat => "rheo-nat",
-            Path::NftMasquerade => "nft-masquerade",
-            Path::XdpBounce => "xdp-bounce",
-            Path::XdpRedirect => "xdp-redirect",
+            LivePath::Nothing => "nothing",
+            LivePath::RheoForward => "rheo-forward",
+            LivePath::RheoNat => "rheo-nat",
+            LivePath::NftMasquerade => "nft-masquerade",
+            LivePath::XdpBounce => "xdp-bounce",
+            LivePath::XdpRedirect => "xdp-redirect",
         }
     }
 
     /// How the middle meets the interfaces, as rows have it.
     pub fn device(self) -> &'static str {
         match self {
-            Path::Nothing | Path::XdpRedirect => "xdp",
-            Path::RheoForward | Path::RheoNat | Path::XdpBounce => "af_xdp",
-            Path::NftMasquerade => "kernel",
+            LivePath::Nothing | LivePath::XdpRedirect => "xdp",
+            LivePath::RheoForward | LivePath::RheoNat | LivePath::XdpBounce => "af_xdp",
+            LivePath::NftMasquerade => "kernel",
         }
     }
 
     /// Where its packets end.
     pub(super) fn sink(self) -> SinkPlace {
         match self {
-            Path::Nothing => SinkPlace::Middle,
+            LivePath::Nothing => SinkPlace::Middle,
             // Takes part in redirecting: without a program there, nothing would be sent.
-            Path::XdpRedirect => SinkPlace::Far,
+            LivePath::XdpRedirect => SinkPlace::Far,
             _ => SinkPlace::Host,
         }
     }

@@ -104,7 +104,7 @@ impl Receive {
 
 /// Sends frames out of an interface, each of the next flow.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ProgramSource {
     object: Ebpf,
     context: [u8; 24],
     frame: Vec<u8>,
@@ -112,7 +112,7 @@ pub(super) struct Source {
     sent: u64,
 }
 
-impl Source {
+impl ProgramSource {
     const TASK: &str = "makes flows";
     /// Frames that the kernel handles in one go, its own default.
     const BATCH: u32 = 64;
@@ -124,7 +124,7 @@ impl Source {
         interface: &str,
         flows: u32,
         frame: Vec<u8>,
-    ) -> Result<Source, LiveError> {
+    ) -> Result<ProgramSource, LiveError> {
         let mut object = load(flows - 1, Self::TASK)?;
         // Attached although nothing comes in: so that the interface may be sent from, which a virtual one
         // allows with a program only; and because a test run of a program that is not attached anywhere
@@ -136,7 +136,7 @@ impl Source {
         for (place, word) in context.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
-        Ok(Source { object, context, frame, sent: 0 })
+        Ok(ProgramSource { object, context, frame, sent: 0 })
     }
 
     /// Sends this many frames, or fewer if a signal comes meanwhile, and returns how many. The calling thread must be in the
@@ -239,7 +239,7 @@ mod tests {
         }
         const FLOWS: u32 = 128;
         let wires = Wires::build().expect("namespaces");
-        let mut source = Source::new(&wires.source, END, FLOWS, frame()).expect("a program");
+        let mut source = ProgramSource::new(&wires.source, END, FLOWS, frame()).expect("a program");
         let mut flows = HashSet::new();
         for _ in 0..FLOWS {
             let mut made = [0; 60];

@@ -5,13 +5,13 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
-use super::generator::Window;
-use super::path::Path;
+use super::generator::GeneratorWindow;
+use super::path::LivePath;
 use crate::testbed::cpu_time::CpuUse;
 
 /// The figures of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct LiveRow {
     /// The path, as [`Path::name`] has it.
     pub path: String,
     /// How it meets the interfaces: `af_xdp`, `kernel`, `xdp`.
@@ -38,11 +38,17 @@ pub struct Row {
     pub stolen: f64,
 }
 
-impl Row {
+impl LiveRow {
     /// The row of a path from its windows and those of the source alone, of which each was measured in
     /// the same round.
-    pub(super) fn new(path: Path, flows: u32, windows: &[Window], source: &[Window]) -> Row {
-        let per_sent = |seconds: f64, window: &Window| 1e9 * seconds / window.sent.max(1) as f64;
+    pub(super) fn new(
+        path: LivePath,
+        flows: u32,
+        windows: &[GeneratorWindow],
+        source: &[GeneratorWindow],
+    ) -> LiveRow {
+        let per_sent =
+            |seconds: f64, window: &GeneratorWindow| 1e9 * seconds / window.sent.max(1) as f64;
         let above = |of: fn(&CpuUse) -> f64| {
             windows.iter().zip(source).map(move |(window, source)| {
                 let source = per_sent(of(&source.cpu), source) * window.sent as f64;
@@ -52,8 +58,8 @@ impl Row {
         let whole = Sorted::of(above(|cpu| cpu.busy));
         let [least, greatest] = whole.range().unwrap_or_default();
         let of_windows =
-            |value: fn(&Window) -> f64| to_thousandths(median(windows.iter().map(value)));
-        Row {
+            |value: fn(&GeneratorWindow) -> f64| to_thousandths(median(windows.iter().map(value)));
+        LiveRow {
             path: path.name().into(),
             device: path.device().into(),
             flows,
@@ -71,8 +77,8 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for LiveRow {
+    const COLUMNS: &'static [Column<LiveRow>] = &[
         Column::name("path", 15, |row| &row.path),
         Column::name("device", 7, |row| &row.device),
         Column::count("flows", 8, |row| row.flows.into()),
@@ -86,10 +92,10 @@ impl TableRow for Row {
     ];
 }
 
-impl Row {
+impl LiveRow {
     /// What the rows with as many flows come to against each other: one line for each path of `rheo`
     /// and each that it is held against.
-    pub fn ratios(rows: &[Row]) -> Vec<String> {
+    pub fn ratios(rows: &[LiveRow]) -> Vec<String> {
         let mut lines = Vec::new();
         for ours in rows.iter().filter(|row| row.path.starts_with("rheo-")) {
             let others = rows.iter().filter(|row| !row.path.starts_with("rheo-"));
@@ -109,9 +115,9 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn window(sent: u64, arrived: u64, busy: f64) -> Window {
+    fn window(sent: u64, arrived: u64, busy: f64) -> GeneratorWindow {
         let cpu = CpuUse { busy, stolen: 0.5, tasks: busy / 2.0, elapsed: 2.0 };
-        Window { sent, arrived, cpu }
+        GeneratorWindow { sent, arrived, cpu }
     }
 
     #[test]
@@ -120,7 +126,7 @@ mod tests {
         // In the last round the machine is slower, for both.
         let source = [0.1, 0.1, 0.2].map(|busy| window(1_000_000, 1_000_000, busy));
         let windows = [0.9, 1.0, 1.4].map(|busy| window(1_000_000, 900_000, busy));
-        let row = Row::new(Path::RheoNat, 65_536, &windows, &source);
+        let row = LiveRow::new(LivePath::RheoNat, 65_536, &windows, &source);
         assert_eq!(
             (row.path.as_str(), row.device.as_str(), row.flows),
             ("rheo-nat", "af_xdp", 65_536)
@@ -136,13 +142,13 @@ mod tests {
     fn ratios_are_between_rows_of_as_many_flows() {
         let row = |path, flows, busy| {
             let (measured, source) = (window(1_000_000, 1_000_000, busy), window(1, 1, 0.0));
-            Row::new(path, flows, &[measured], &[source])
+            LiveRow::new(path, flows, &[measured], &[source])
         };
         let rows = [
-            row(Path::RheoForward, 1024, 1.0),
-            row(Path::NftMasquerade, 1024, 4.0),
-            row(Path::NftMasquerade, 2048, 8.0),
+            row(LivePath::RheoForward, 1024, 1.0),
+            row(LivePath::NftMasquerade, 1024, 4.0),
+            row(LivePath::NftMasquerade, 2048, 8.0),
         ];
-        assert_eq!(Row::ratios(&rows), ["rheo-forward / nft-masquerade at 1024 flows: 0.25"]);
+        assert_eq!(LiveRow::ratios(&rows), ["rheo-forward / nft-masquerade at 1024 flows: 0.25"]);
     }
 }

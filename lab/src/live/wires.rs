@@ -4,7 +4,7 @@
 //! source  eth ── lan  middle  wan ── eth  sink
 //! ```
 
-use crate::testbed::{End, Namespace, TestbedError, lay};
+use crate::testbed::{Namespace, NamespaceEnd, TestbedError, lay};
 
 /// The interface of source and sink.
 pub(super) const END: &str = "eth";
@@ -49,7 +49,7 @@ impl Wires {
         near_mac: &str,
         end_mac: &str,
     ) -> Result<(), TestbedError> {
-        let of = |namespace, interface, mac| End {
+        let of = |namespace, interface, mac| NamespaceEnd {
             namespace,
             interface,
             mac: Some(mac),

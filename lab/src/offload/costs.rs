@@ -7,7 +7,7 @@ use rheostat_measure::quantiles::median;
 use rheostat_packet::BURST;
 
 use super::Costs;
-use super::testbed::{OFFLOADING, Testbed};
+use super::testbed::{OFFLOADING, OffloadTestbed};
 use crate::error::BenchError;
 
 /// Flows that leave, and flows that stay.
@@ -19,7 +19,7 @@ const WARM_UP: Duration = Duration::from_millis(20);
 
 /// Measures in windows of this length.
 pub(super) fn measure(window: Duration) -> Result<Costs, BenchError> {
-    let mut testbed = Testbed::start(LEAVING + STAYING, None, true)?;
+    let mut testbed = OffloadTestbed::start(LEAVING + STAYING, None, true)?;
     let leaving = 0..LEAVING;
     let staying = LEAVING..LEAVING + STAYING;
     let (mut home, mut leaving_home, mut marked) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ pub(super) fn measure(window: Duration) -> Result<Costs, BenchError> {
 }
 
 /// Nanoseconds that the working lane takes per packet of a full burst, and packets per microsecond that leave.
-fn packet_ns(testbed: &Testbed, window: Duration) -> (f64, f64) {
+fn packet_ns(testbed: &OffloadTestbed, window: Duration) -> (f64, f64) {
     thread::sleep(WARM_UP);
     let (start, gone) = (Instant::now(), testbed.feed.gone());
     let polls = testbed.meters[0].measure(BURST, window);

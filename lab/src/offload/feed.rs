@@ -30,9 +30,9 @@ pub(super) struct Feed {
     /// Flows that have had packets from both sides.
     opened: AtomicU64,
     /// Of each device, packets that the lane was given.
-    given: [Padded<Counter>; 2],
+    given: [PaddedFeed<Counter>; 2],
     /// Of each device, by lane: packets that have left.
-    gone: [Vec<Padded<Counter>>; 2],
+    gone: [Vec<PaddedFeed<Counter>>; 2],
     /// Whether it is noted how long packets take.
     is_timing: AtomicBool,
     /// By lane: nanoseconds from when the lane was given a packet until it left.
@@ -41,7 +41,7 @@ pub(super) struct Feed {
 
 #[derive(Default)]
 #[repr(align(128))]
-struct Padded<T>(T);
+struct PaddedFeed<T>(T);
 
 /// Frames of one side, as many of each flow as there are flows.
 struct Frames {
@@ -54,7 +54,7 @@ struct Frames {
 impl Feed {
     /// For so many lanes. No packet comes before [`Feed::open`].
     pub(super) fn new(clock: Clock, lanes: usize) -> Arc<Feed> {
-        let gone = || (0..lanes).map(|_| Padded::default()).collect();
+        let gone = || (0..lanes).map(|_| PaddedFeed::default()).collect();
         Arc::new(Feed {
             clock,
             stopped: AtomicBool::new(false),

@@ -66,7 +66,7 @@ impl TableRow for HeavyRow {
 }
 
 /// What a flow sent, as parts of all packets.
-struct Sent {
+struct HeavySent {
     /// By flow.
     flows: Vec<u32>,
     /// By shard.
@@ -74,7 +74,7 @@ struct Sent {
     packets: usize,
 }
 
-impl Sent {
+impl HeavySent {
     /// A flow's part of the packets of its shard.
     fn part(&self, flow: u32) -> f64 {
         f64::from(self.flows[flow as usize]) / f64::from(self.shards[shard_of(flow)].max(1))
@@ -91,8 +91,11 @@ pub fn measure(flows: u32, seed: u64, mut done: impl FnMut(&HeavyRow)) {
 }
 
 fn rows(spread: Distribution, flows: u32, picked: &[u32]) -> Vec<HeavyRow> {
-    let mut sent =
-        Sent { flows: vec![0; flows as usize], shards: vec![0; SHARDS], packets: picked.len() };
+    let mut sent = HeavySent {
+        flows: vec![0; flows as usize],
+        shards: vec![0; SHARDS],
+        packets: picked.len(),
+    };
     for &flow in picked {
         sent.flows[flow as usize] += 1;
         sent.shards[shard_of(flow)] += 1;
@@ -126,7 +129,12 @@ fn looks(picked: &[u32]) -> Vec<HashMap<u64, f64>> {
     looks
 }
 
-fn row(spread: Distribution, top: &[u32], sent: &Sent, looks: &[HashMap<u64, f64>]) -> HeavyRow {
+fn row(
+    spread: Distribution,
+    top: &[u32],
+    sent: &HeavySent,
+    looks: &[HashMap<u64, f64>],
+) -> HeavyRow {
     let (mut named, mut errors, mut overstated, mut all) = (0, 0.0, 0, 0);
     for look in looks {
         for &flow in top {
@@ -179,7 +187,7 @@ mod tests {
         let looks = looks(&picked);
         assert_eq!(looks.len(), 8 - WARM_UP);
         let mut sent =
-            Sent { flows: vec![0; 20_000], shards: vec![0; SHARDS], packets: picked.len() };
+            HeavySent { flows: vec![0; 20_000], shards: vec![0; SHARDS], packets: picked.len() };
         for &flow in &picked {
             sent.flows[flow as usize] += 1;
             sent.shards[shard_of(flow)] += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rheostat_base::{Histogram, LaneId};
 use rheostat_run::StageSwitch;
 
-use super::testbed::{OFFLOADING, Testbed};
+use super::testbed::{OFFLOADING, OffloadTestbed};
 use super::{Hops, Quantiles};
 use crate::disturbance::Disturbance;
 use crate::error::BenchError;
@@ -20,7 +20,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// Measures for `window` with all flows away, and as long with all at home.
 pub(super) fn measure(window: Duration) -> Result<Hops, BenchError> {
     let switch = StageSwitch::default();
-    let mut testbed = Testbed::start(FLOWS, Some(switch.clone()), false)?;
+    let mut testbed = OffloadTestbed::start(FLOWS, Some(switch.clone()), false)?;
     testbed.feed.set(0..FLOWS, Some(GAP));
     thread::sleep(WARM_UP);
     testbed.feed.time_trips(true);

@@ -31,7 +31,7 @@ const BURSTS: u64 = 2_000;
 const ROUNDS: u64 = 40;
 
 /// A function's state of a flow.
-type State = [u64; 2];
+type LookupState = [u64; 2];
 
 /// Chains of so many functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,11 +59,11 @@ struct Tables {
     /// By table, by shard.
     tables: Vec<Vec<FlowTable>>,
     /// By table, the states in it.
-    states: Vec<Vec<Handle<State>>>,
+    states: Vec<Vec<Handle<LookupState>>>,
 }
 
 #[derive(Clone, Copy)]
-struct Arrival {
+struct LookupArrival {
     key: FlowKey,
     hash: FlowHash,
     shard: usize,
@@ -116,12 +116,12 @@ impl Tables {
         for _ in 0..tables {
             let mut layout = StateLayout::new();
             let handles: Result<Vec<_>, _> =
-                (0..states).map(|_| layout.reserve::<State>()).collect();
+                (0..states).map(|_| layout.reserve::<LookupState>()).collect();
             let handles = handles?;
             let config = TableConfig { capacity, aliases: false };
             let mut shards = Arena::new(SHARDS, config, Arc::new(layout), hasher)?.into_tables();
             for flow in 0..flows {
-                let Arrival { key, hash, shard } = arrival(flow, &hasher);
+                let LookupArrival { key, hash, shard } = arrival(flow, &hasher);
                 let table = &mut shards[shard];
                 let id = table.insert(hash, &key, Time::ZERO).expect("room for all flows");
                 let mut flow = table.flow(id).expect("it was inserted");
@@ -146,17 +146,17 @@ impl Tables {
     }
 
     fn pass_burst(&mut self, first: u64, flows: u32, hasher: &FlowHasher) {
-        let arrivals: [Arrival; BURST] =
+        let arrivals: [LookupArrival; BURST] =
             std::array::from_fn(|packet| arrival(flow_of(first + packet as u64, flows), hasher));
         for (tables, states) in self.tables.iter_mut().zip(&self.states) {
-            for Arrival { hash, shard, .. } in &arrivals {
+            for LookupArrival { hash, shard, .. } in &arrivals {
                 tables[*shard].prefetch_hint().prefetch(*hash);
             }
             let probes: [Probe; BURST] = std::array::from_fn(|packet| {
-                let Arrival { key, hash, shard } = &arrivals[packet];
+                let LookupArrival { key, hash, shard } = &arrivals[packet];
                 tables[*shard].probe(*hash, key.family())
             });
-            for (Arrival { key, hash, shard }, probe) in arrivals.iter().zip(probes) {
+            for (LookupArrival { key, hash, shard }, probe) in arrivals.iter().zip(probes) {
                 let mut flow = tables[*shard].find_flow(*hash, key, probe).expect("it exists");
                 if flow.is_expired(Time::from_nanos(black_box(first))) {
                     continue;
@@ -175,7 +175,7 @@ impl Tables {
         let mut counted = 0;
         for (tables, states) in self.tables.iter_mut().zip(&self.states) {
             for flow in 0..flows {
-                let Arrival { key, hash, shard } = arrival(flow, hasher);
+                let LookupArrival { key, hash, shard } = arrival(flow, hasher);
                 let mut flow = tables[shard].find_flow(hash, &key, Probe::NONE).expect("it exists");
                 counted += states
                     .iter()
@@ -187,11 +187,11 @@ impl Tables {
     }
 }
 
-fn arrival(flow: u32, hasher: &FlowHasher) -> Arrival {
+fn arrival(flow: u32, hasher: &FlowHasher) -> LookupArrival {
     let (client, server) = tuple_of(flow.into());
     let key = FlowKey::v4(client, server, 6, 0);
     let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Arrival { key, hash: hasher.hash(&key), shard: (mixed >> 32) as usize % SHARDS }
+    LookupArrival { key, hash: hasher.hash(&key), shard: (mixed >> 32) as usize % SHARDS }
 }
 
 /// One of `flows` flows, evenly.

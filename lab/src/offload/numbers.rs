@@ -10,7 +10,7 @@ use crate::witness::Witness;
 
 /// What has left, shared by all queues of one device.
 #[derive(Clone)]
-pub(super) struct Numbers {
+pub(super) struct TraceNumbers {
     witness: Witness,
     order: Arc<Mutex<Order>>,
 }
@@ -23,20 +23,20 @@ struct Order {
     reordered: u64,
 }
 
-struct End {
-    numbers: Numbers,
+struct TraceEnd {
+    numbers: TraceNumbers,
     witness: Box<dyn Sink>,
 }
 
-impl Numbers {
+impl TraceNumbers {
     /// Distinguishes the first `packets` packets.
-    pub(super) fn new(packets: u64) -> Numbers {
-        Numbers { witness: Witness::new(packets), order: Arc::default() }
+    pub(super) fn new(packets: u64) -> TraceNumbers {
+        TraceNumbers { witness: Witness::new(packets), order: Arc::default() }
     }
 
     /// The end of one transmit queue.
     pub(super) fn sink(&self) -> Box<dyn Sink> {
-        Box::new(End { numbers: self.clone(), witness: self.witness.sink(None) })
+        Box::new(TraceEnd { numbers: self.clone(), witness: self.witness.sink(None) })
     }
 
     /// Packets that have left, each counted once.
@@ -64,7 +64,7 @@ impl Order {
     }
 }
 
-impl Sink for End {
+impl Sink for TraceEnd {
     fn take(&mut self, packets: &[Mbuf]) {
         self.witness.take(packets);
         let mut order = self.numbers.order.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use super::{Costs, Hops, Transitions};
 
 /// The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct OffloadRow {
     /// How often flows left or came home.
     pub transitions: u64,
     /// Packets that no counter explains: of those that arrived, those that neither left, seen from outside, nor were dropped for
@@ -73,12 +73,12 @@ pub struct Row {
     pub marked_percent: f64,
 }
 
-impl Row {
-    pub(super) fn of(counted: Transitions, hops: &Hops, costs: &Costs) -> Row {
+impl OffloadRow {
+    pub(super) fn of(counted: Transitions, hops: &Hops, costs: &Costs) -> OffloadRow {
         let Transitions { transitions, lost, duplicated, reordered, dropped, .. } = counted;
         let Transitions { migrations, offloaded, refused, packets, .. } = counted;
         let Hops { hop, trip, home, .. } = hops;
-        Row {
+        OffloadRow {
             transitions,
             lost,
             duplicated,
@@ -117,7 +117,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for OffloadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

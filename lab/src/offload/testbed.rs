@@ -9,7 +9,7 @@ use rheostat_run::{Routes, RunReport, Runtime, RuntimeConfig, StageSwitch};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
 use super::feed::Feed;
-use crate::costs::meter::{Meter, metered};
+use crate::costs::meter::{CostMeter, metered};
 use crate::error::BenchError;
 use crate::testbed::{Cores, dut, lanes};
 
@@ -28,21 +28,21 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A run under way.
-pub(super) struct Testbed {
+pub(super) struct OffloadTestbed {
     pub(super) runtime: Runtime,
     pub(super) feed: Arc<Feed>,
     /// Of the lanes, where polls are measured.
-    pub(super) meters: Vec<Arc<Meter>>,
+    pub(super) meters: Vec<Arc<CostMeter>>,
 }
 
-impl Testbed {
+impl OffloadTestbed {
     /// The firewall on `flows` open flows of datagrams. Hops are timed from when `hops` is on; with `is_metered`, polls can be
     /// measured, which takes some time of each.
     pub(super) fn start(
         flows: u32,
         hops: Option<StageSwitch>,
         is_metered: bool,
-    ) -> Result<Testbed, BenchError> {
+    ) -> Result<OffloadTestbed, BenchError> {
         let cores = Cores::of_lanes(0, LANES)?;
         let pool = lanes::pool(BUFFERS)?;
         let sides = vec![Orientation::Inside, Orientation::Outside];
@@ -72,7 +72,7 @@ impl Testbed {
         let routes = Routes(vec![WAN, LAN]);
         let service = |_| chain.service(&routes, None);
         let runtime = Runtime::start(config, devices, clock, service, shards)?;
-        let mut testbed = Testbed { runtime, feed, meters };
+        let mut testbed = OffloadTestbed { runtime, feed, meters };
         testbed.offload(None, 0);
         let feed = testbed.feed.clone();
         testbed.wait(|_| feed.opened() == u64::from(flows))?;

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::{LaneId, ShardId};
 use rheostat_run::{LaneSample, Migrator, Move, RunReport, Runtime};
 
-use super::numbers::Numbers;
+use super::numbers::TraceNumbers;
 use super::sabotage::Sabotaged;
 use super::{OffloadBench, Transitions};
 use crate::error::BenchError;
@@ -25,7 +25,7 @@ const STEP: Duration = Duration::from_millis(2);
 
 /// Runs the firewall on the synthetic mix until so many flows have left and come home.
 pub(super) fn run(bench: &OffloadBench) -> Result<Transitions, BenchError> {
-    let numbers = Numbers::new(MOST_PACKETS);
+    let numbers = TraceNumbers::new(MOST_PACKETS);
     let mut runtime = start(bench, &numbers)?;
     let last = Instant::now() + bench.limit;
     let mut rng = StdRng::seed_from_u64(bench.seed);
@@ -79,7 +79,7 @@ fn choose(migrator: &Migrator, rng: &mut StdRng) -> Vec<Move> {
     shards.into_iter().map(cross).collect()
 }
 
-fn start(bench: &OffloadBench, numbers: &Numbers) -> Result<Runtime, BenchError> {
+fn start(bench: &OffloadBench, numbers: &TraceNumbers) -> Result<Runtime, BenchError> {
     let load = MixLoad {
         lanes: LANES,
         offloading: usize::from(LANES - WORKING),
@@ -94,7 +94,7 @@ fn start(bench: &OffloadBench, numbers: &Numbers) -> Result<Runtime, BenchError>
     })
 }
 
-fn account(report: &RunReport, numbers: &Numbers) -> Transitions {
+fn account(report: &RunReport, numbers: &TraceNumbers) -> Transitions {
     let sum = LaneSample::sum(&report.last.lanes);
     let (packets, dropped) = (report.last.arrived(), || report.last.dropped());
     let entered = packets + sum.originated + sum.copied;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Row;
+use super::PollingRow;
 use super::slices::LEAST;
 
 /// The highest load at which nothing may be lost that busy polling does not lose.
@@ -62,9 +62,9 @@ impl fmt::Display for Aim {
 
 /// Holds rows against the aims: those without a program beside them that the machine did not disturb for most of the time.
 /// Rows have targets of `target_us` for vacations.
-pub fn aims(rows: &[Row], costs: &Costs, target_us: f64) -> Vec<Aim> {
-    let counts = |row: &&Row| row.beside.is_none() && row.quiet >= LEAST;
-    let rows: Vec<&Row> = rows.iter().filter(counts).collect();
+pub fn aims(rows: &[PollingRow], costs: &Costs, target_us: f64) -> Vec<Aim> {
+    let counts = |row: &&PollingRow| row.beside.is_none() && row.quiet >= LEAST;
+    let rows: Vec<&PollingRow> = rows.iter().filter(counts).collect();
     vec![
         loss(&rows),
         latency(&rows, costs),
@@ -75,11 +75,11 @@ pub fn aims(rows: &[Row], costs: &Costs, target_us: f64) -> Vec<Aim> {
 }
 
 /// The row of a policy at a load.
-fn at<'a>(rows: &[&'a Row], policy: &str, load: f64) -> Option<&'a Row> {
+fn at<'a>(rows: &[&'a PollingRow], policy: &str, load: f64) -> Option<&'a PollingRow> {
     rows.iter().find(|row| row.policy == policy && row.load == load).copied()
 }
 
-fn is_metronome(row: &Row) -> bool {
+fn is_metronome(row: &PollingRow) -> bool {
     row.policy.starts_with("metronome")
 }
 
@@ -91,8 +91,8 @@ fn all(aim: &str, judged: Vec<(bool, String)>) -> Aim {
     Aim { aim: aim.to_owned(), reached, figures }
 }
 
-fn loss(rows: &[&Row]) -> Aim {
-    let judge = |row: &&Row| {
+fn loss(rows: &[&PollingRow]) -> Aim {
+    let judge = |row: &&PollingRow| {
         let busy = at(rows, "busy", row.load)?.loss;
         let again = at(rows, "busy-again", row.load)?.loss;
         // What chance does to busy polling, it may do to others.
@@ -111,8 +111,8 @@ fn loss(rows: &[&Row]) -> Aim {
     )
 }
 
-fn latency(rows: &[&Row], costs: &Costs) -> Aim {
-    let judge = |row: &&&Row| {
+fn latency(rows: &[&PollingRow], costs: &Costs) -> Aim {
+    let judge = |row: &&&PollingRow| {
         let p99 = row.p99_us?;
         let busy = at(rows, "busy", row.load).and_then(|row| row.p99_us).unwrap_or(0.0);
         // What busy polling misses too is the machine's.
@@ -131,10 +131,11 @@ fn latency(rows: &[&Row], costs: &Costs) -> Aim {
     all("p99 within the target up to a load of 80 %", rows.filter_map(|row| judge(&row)).collect())
 }
 
-fn idle(rows: &[&Row], costs: &Costs, target_us: f64) -> Aim {
+fn idle(rows: &[&PollingRow], costs: &Costs, target_us: f64) -> Aim {
     let most = IDLE_FACTOR * (costs.sleep_cycle_us + costs.empty_poll_us) / target_us;
-    let idle =
-        |row: &&&Row| row.policy == "metronome" && row.load == 0.0 && row.mode == "metronome";
+    let idle = |row: &&&PollingRow| {
+        row.policy == "metronome" && row.load == 0.0 && row.mode == "metronome"
+    };
     let judged = rows.iter().filter(idle).map(|row| {
         let figures = format!("{:.2} % of at most {:.2} %", 100.0 * row.cpu_share, 100.0 * most);
         (row.cpu_share <= most, figures)
@@ -142,7 +143,7 @@ fn idle(rows: &[&Row], costs: &Costs, target_us: f64) -> Aim {
     all("idle CPU at most 1.3 × (a sleep cycle + an empty poll) ÷ vacation", judged.collect())
 }
 
-fn interrupt(rows: &[&Row]) -> Aim {
+fn interrupt(rows: &[&PollingRow]) -> Aim {
     let judged = rows.iter().filter(|row| row.load == 0.0 && row.mode == "interrupt").map(|row| {
         let figures = format!("{} {:.2} %", row.policy, 100.0 * row.cpu_share);
         (row.cpu_share <= INTERRUPT_SHARE, figures)
@@ -151,8 +152,8 @@ fn interrupt(rows: &[&Row]) -> Aim {
 }
 
 /// At each load, the cheapest metronome whose p99 is at most that of step-sleep.
-fn step_sleep(rows: &[&Row]) -> Aim {
-    let judge = |step: &&&Row| {
+fn step_sleep(rows: &[&PollingRow]) -> Aim {
+    let judge = |step: &&&PollingRow| {
         let (load, p99) = (step.load, step.p99_us?);
         let spread = match (at(rows, "busy", load), at(rows, "busy-again", load)) {
             (Some(busy), Some(again)) => (busy.cpu_share - again.cpu_share).abs(),
@@ -186,8 +187,8 @@ fn step_sleep(rows: &[&Row]) -> Aim {
 mod tests {
     use super::*;
 
-    fn row(policy: &str, load: f64, (cpu, loss, p99): (f64, f64, f64)) -> Row {
-        Row {
+    fn row(policy: &str, load: f64, (cpu, loss, p99): (f64, f64, f64)) -> PollingRow {
+        PollingRow {
             policy: policy.into(),
             chain: "forward".into(),
             workers: 1,
@@ -223,7 +224,7 @@ mod tests {
         noise_p99_us: 5.0,
     };
 
-    fn reached(rows: &[Row]) -> Vec<Option<bool>> {
+    fn reached(rows: &[PollingRow]) -> Vec<Option<bool>> {
         aims(rows, &COSTS, 10.0).iter().map(|aim| aim.reached).collect()
     }
 
@@ -240,7 +241,7 @@ mod tests {
             row("busy-again", 0.95, (0.95, 0.002, 20.0)),
             row("metronome-p99", 0.8, (0.5, 0.0, 99.0)),
             row("metronome", 0.0, (0.54, 0.0, 0.0)),
-            Row { mode: "interrupt".into(), ..row("metronome", 0.0, (0.009, 0.0, 0.0)) },
+            PollingRow { mode: "interrupt".into(), ..row("metronome", 0.0, (0.009, 0.0, 0.0)) },
             row("interrupt", 0.0, (0.01, 0.0, 0.0)),
             row("step-sleep", 0.95, (0.91, 0.0, 39.0)),
         ];
@@ -264,10 +265,10 @@ mod tests {
         ];
         assert_eq!(reached(&rows), [None, Some(false), Some(false), Some(false), Some(false)]);
         let beside: Vec<_> =
-            rows.map(|row| Row { beside: Some("nice:19/-20".into()), ..row }).into();
+            rows.map(|row| PollingRow { beside: Some("nice:19/-20".into()), ..row }).into();
         assert_eq!(reached(&beside), [None; 5], "rows beside a program are another matter");
         let disturbed: Vec<_> =
-            beside.into_iter().map(|row| Row { beside: None, quiet: 0.1, ..row }).collect();
+            beside.into_iter().map(|row| PollingRow { beside: None, quiet: 0.1, ..row }).collect();
         assert_eq!(reached(&disturbed), [None; 5], "and so are those of a machine that was busy");
     }
 

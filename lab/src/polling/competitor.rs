@@ -21,21 +21,24 @@ const ROUNDS: u32 = 10_000;
 
 /// How far the program has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Progress {
+pub(super) struct CompetitorProgress {
     /// Nanoseconds since it was started.
     nanos: u64,
     /// Pieces of work done.
     pieces: u64,
 }
 
-impl Progress {
-    pub(super) fn since(self, earlier: Progress) -> Progress {
-        Progress { nanos: self.nanos - earlier.nanos, pieces: self.pieces - earlier.pieces }
+impl CompetitorProgress {
+    pub(super) fn since(self, earlier: CompetitorProgress) -> CompetitorProgress {
+        CompetitorProgress {
+            nanos: self.nanos - earlier.nanos,
+            pieces: self.pieces - earlier.pieces,
+        }
     }
 
     /// Both together.
-    pub(super) fn with(self, other: Progress) -> Progress {
-        Progress { nanos: self.nanos + other.nanos, pieces: self.pieces + other.pieces }
+    pub(super) fn with(self, other: CompetitorProgress) -> CompetitorProgress {
+        CompetitorProgress { nanos: self.nanos + other.nanos, pieces: self.pieces + other.pieces }
     }
 
     /// Pieces per second.
@@ -66,13 +69,13 @@ impl Competitor {
     }
 
     /// How far it is.
-    pub(super) fn progress(&mut self) -> Result<Progress, BenchError> {
+    pub(super) fn progress(&mut self) -> Result<CompetitorProgress, BenchError> {
         self.ask.write_all(b"\n")?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         let mut numbers = line.split_whitespace().map_while(|word| word.parse().ok());
         match (numbers.next(), numbers.next()) {
-            (Some(nanos), Some(pieces)) => Ok(Progress { nanos, pieces }),
+            (Some(nanos), Some(pieces)) => Ok(CompetitorProgress { nanos, pieces }),
             _ => Err(BenchError::Competitor(line.trim().to_owned())),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One policy under one load. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct PollingRow {
     /// busy, busy-again (the same once more: what the two differ by is chance), metronome, metronome-p99 (with a target
     /// latency), metronome-equal (whose target latency is step-sleep's p99), interrupt, step-sleep.
     pub policy: String,
@@ -60,8 +60,8 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for PollingRow {
+    const COLUMNS: &'static [Column<PollingRow>] = &[
         Column::name("policy", 14, |row| &row.policy),
         Column::count("wrk", 3, |row| row.workers as u64),
         Column::count("ln", 3, |row| row.lanes as u64),

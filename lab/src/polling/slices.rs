@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rheostat_run::poll::metronome::Mode;
 
-use super::competitor::Progress;
-use super::stopwatch::{Latencies, latencies};
+use super::competitor::CompetitorProgress;
+use super::stopwatch::{StopwatchLatencies, latencies};
 use crate::delays::quantile_us;
 use crate::disturbance::Disturbance;
 
@@ -40,22 +40,22 @@ pub(super) struct Slice {
     pub(super) lost_tries: u64,
     pub(super) wake_ups: u64,
     /// What another program on the same cores did meanwhile.
-    pub(super) beside: Option<Progress>,
+    pub(super) beside: Option<CompetitorProgress>,
     pub(super) disturbance: Disturbance,
 }
 
 /// What was seen in a trial.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SliceObservation {
     /// All slices that count.
     pub(super) sum: Slice,
     /// Of packets that left in them.
-    pub(super) latencies: Latencies,
+    pub(super) latencies: StopwatchLatencies,
     /// The share of slices that the machine left alone. Where it is below [`LEAST`], all count.
     pub(super) quiet: f64,
 }
 
-impl Seen {
+impl SliceObservation {
     /// The latency within which this share of the packets left, in microseconds; none where no packet left.
     pub(super) fn latency_us(&self, share: f64) -> Option<f64> {
         quantile_us(&self.latencies, share)
@@ -78,7 +78,7 @@ impl Seen {
 /// Slices of a trial as they come.
 #[derive(Debug)]
 pub(super) struct Slices {
-    slices: Vec<(Slice, Latencies)>,
+    slices: Vec<(Slice, StopwatchLatencies)>,
     /// Threads wait for cores because another program computes there.
     is_shared: bool,
 }
@@ -88,7 +88,7 @@ impl Slices {
         Slices { slices: Vec::new(), is_shared }
     }
 
-    pub(super) fn add(&mut self, slice: Slice, latencies: Latencies) {
+    pub(super) fn add(&mut self, slice: Slice, latencies: StopwatchLatencies) {
         self.slices.push((slice, latencies));
     }
 
@@ -98,7 +98,7 @@ impl Slices {
         steal > Duration::ZERO || waited && !self.is_shared
     }
 
-    pub(super) fn finish(self) -> Seen {
+    pub(super) fn finish(self) -> SliceObservation {
         let disturbed: Vec<_> =
             self.slices.iter().map(|(slice, _)| self.is_disturbed(slice)).collect();
         // What was delayed in one slice may leave in the next.
@@ -112,7 +112,7 @@ impl Slices {
                 all.add(latencies).expect("histograms of one shape");
             }
         }
-        Seen { sum, latencies: all, quiet: share }
+        SliceObservation { sum, latencies: all, quiet: share }
     }
 }
 
@@ -150,7 +150,7 @@ impl Slice {
 mod tests {
     use super::*;
 
-    fn seen(slices: &[(u64, u64, u64)], is_shared: bool) -> Seen {
+    fn seen(slices: &[(u64, u64, u64)], is_shared: bool) -> SliceObservation {
         let mut all = Slices::new(is_shared);
         for &(steal_ms, delay_ms, lost) in slices {
             let disturbance = Disturbance {

@@ -17,19 +17,19 @@ const LONGEST: u64 = 10_000_000_000;
 pub(super) struct Stopwatch {
     clock: Clock,
     /// By queue.
-    latencies: Arc<Mutex<Vec<Arc<Mutex<Latencies>>>>>,
+    latencies: Arc<Mutex<Vec<Arc<Mutex<StopwatchLatencies>>>>>,
 }
 
 /// Latencies of packets, in nanoseconds.
-pub(super) type Latencies = Histogram<u64>;
+pub(super) type StopwatchLatencies = Histogram<u64>;
 
-struct End {
+struct StopwatchEnd {
     clock: Clock,
-    latencies: Arc<Mutex<Latencies>>,
+    latencies: Arc<Mutex<StopwatchLatencies>>,
 }
 
 /// Room for all latencies up to ten seconds, to a hundredth.
-pub(super) fn latencies() -> Latencies {
+pub(super) fn latencies() -> StopwatchLatencies {
     Histogram::new_with_bounds(1, LONGEST, 2).expect("bounds in order")
 }
 
@@ -42,11 +42,11 @@ impl Stopwatch {
     pub(super) fn sink(&self) -> Box<dyn Sink> {
         let latencies = Arc::new(Mutex::new(latencies()));
         self.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latencies.clone());
-        Box::new(End { clock: self.clock.clone(), latencies })
+        Box::new(StopwatchEnd { clock: self.clock.clone(), latencies })
     }
 
     /// The latencies of packets that left since this was last asked.
-    pub(super) fn take(&self) -> Latencies {
+    pub(super) fn take(&self) -> StopwatchLatencies {
         let mut all = latencies();
         for queue in self.latencies.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             // Made before: the lane waits for no more than an exchange.
@@ -58,7 +58,7 @@ impl Stopwatch {
     }
 }
 
-impl Sink for End {
+impl Sink for StopwatchEnd {
     fn take(&mut self, packets: &[Mbuf]) {
         let now = self.clock.now();
         let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);

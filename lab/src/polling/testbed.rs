@@ -15,8 +15,8 @@ use rheostat_run::{
 use rheostat_steer::Steering;
 
 use super::chain::{Equipment, PollingChain};
-use super::competitor::{Competitor, Progress};
-use super::slices::{Seen, Slice, Slices};
+use super::competitor::{Competitor, CompetitorProgress};
+use super::slices::{Slice, SliceObservation, Slices};
 use super::stopwatch::Stopwatch;
 use crate::datagrams::{Datagrams, Spacing};
 use crate::disturbance::Disturbance;
@@ -41,28 +41,28 @@ const BEYOND: Duration = Duration::from_millis(200);
 
 /// How long a trial is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct TestbedSpan {
     /// What is not measured at its start: workers calibrate their sleep, and policies settle.
     pub(super) warm_up: Duration,
     /// What is measured.
     pub(super) window: Duration,
 }
 
-impl Span {
+impl TestbedSpan {
     fn whole(self) -> Duration {
         self.warm_up + self.window + BEYOND
     }
 
     /// As long as `packets` packets last at this rate, the warm-up whole.
-    pub(super) fn within(self, packets: f64, rate: f64) -> Span {
+    pub(super) fn within(self, packets: f64, rate: f64) -> TestbedSpan {
         let most = Duration::from_secs_f64((packets / rate.max(1.0)).min(3_600.0));
         let window = most.saturating_sub(self.warm_up + BEYOND);
-        Span { window: self.window.min(window.max(self.warm_up / 2)), ..self }
+        TestbedSpan { window: self.window.min(window.max(self.warm_up / 2)), ..self }
     }
 }
 
 /// What trials of one chain on so many lanes run on.
-pub(super) struct Testbed {
+pub(super) struct PollingTestbed {
     lanes: usize,
     cores: Cores,
     equipment: Equipment,
@@ -71,13 +71,17 @@ pub(super) struct Testbed {
     seed: u64,
 }
 
-impl Testbed {
-    pub(super) fn new(chain: PollingChain, lanes: usize, seed: u64) -> Result<Testbed, BenchError> {
+impl PollingTestbed {
+    pub(super) fn new(
+        chain: PollingChain,
+        lanes: usize,
+        seed: u64,
+    ) -> Result<PollingTestbed, BenchError> {
         let steering = Arc::new(dut::steering(BUCKETS, BUCKETS)?);
         let config = SimConfig::new("polling", lanes as u16, steering.clone());
         let cores = Cores::available()?;
         cores.require(lanes)?;
-        Ok(Testbed {
+        Ok(PollingTestbed {
             lanes,
             cores,
             equipment: Equipment::new(chain)?,
@@ -93,7 +97,7 @@ impl Testbed {
     }
 
     /// What arrives in a trial at so many packets a second.
-    pub(super) fn draw(&self, rate: f64, span: Span) -> Result<DrawnArrivals, BenchError> {
+    pub(super) fn draw(&self, rate: f64, span: TestbedSpan) -> Result<DrawnArrivals, BenchError> {
         let pool = lanes::pool(64)?;
         let source = Box::new(Datagrams::new(FLOWS, Spacing::Poisson, rate, self.seed));
         let within = (span.whole(), MEMORY);
@@ -118,9 +122,9 @@ impl Testbed {
     pub(super) fn run(
         &self,
         (polling, workers): (Polling, usize),
-        (drawn, span): (&DrawnArrivals, Span),
+        (drawn, span): (&DrawnArrivals, TestbedSpan),
         mut beside: Option<&mut Competitor>,
-    ) -> Result<Seen, BenchError> {
+    ) -> Result<SliceObservation, BenchError> {
         let clock = Clock::new();
         let stopwatch = Stopwatch::new(clock.clone());
         let nic = self.nic(drawn, &clock, |_| stopwatch.sink())?;
@@ -140,14 +144,14 @@ impl Testbed {
         let started = Instant::now();
         std::thread::sleep(span.warm_up);
         stopwatch.take();
-        let mut last = Reading::take(&mut runtime, beside.as_deref_mut())?;
+        let mut last = TestbedReading::take(&mut runtime, beside.as_deref_mut())?;
         let mut slices = Slices::new(beside.is_some());
         let count = (span.window.as_secs_f64() / SLICE.as_secs_f64()).round().max(1.0) as u32;
         for slice in 1..=count {
             let end = span.warm_up + span.window * slice / count;
             std::thread::sleep(end.saturating_sub(started.elapsed()));
             let latencies = stopwatch.take();
-            let reading = Reading::take(&mut runtime, beside.as_deref_mut())?;
+            let reading = TestbedReading::take(&mut runtime, beside.as_deref_mut())?;
             slices.add(reading.since(&last), latencies);
             last = reading;
         }
@@ -164,7 +168,7 @@ impl Testbed {
     pub(super) fn source_ns(&self) -> Result<f64, BenchError> {
         const RATE: f64 = 10e6;
         let length = Duration::from_secs_f64(f64::from(DESCRIPTORS) * 20.0 / RATE);
-        let drawn = self.draw(RATE, Span { warm_up: Duration::ZERO, window: length })?;
+        let drawn = self.draw(RATE, TestbedSpan { warm_up: Duration::ZERO, window: length })?;
         let clock = Clock::new();
         let mut nic = self.nic(&drawn, &clock, |_| Box::new(NullSink))?;
         let mut rx = nic.queues().remove(0).rx;
@@ -199,36 +203,47 @@ impl Testbed {
 }
 
 /// Counters at one moment.
-struct Reading {
+struct TestbedReading {
     at: Instant,
     cpu: WorkersCpu,
     sample: Sample,
-    beside: Option<Progress>,
+    beside: Option<CompetitorProgress>,
     disturbance: Disturbance,
 }
 
-impl Reading {
-    fn take(runtime: &mut Runtime, beside: Option<&mut Competitor>) -> Result<Reading, BenchError> {
+impl TestbedReading {
+    fn take(
+        runtime: &mut Runtime,
+        beside: Option<&mut Competitor>,
+    ) -> Result<TestbedReading, BenchError> {
         let beside = beside.map(Competitor::progress).transpose()?;
         let (at, cpu) = (Instant::now(), WorkersCpu::now());
-        Ok(Reading { at, cpu, sample: runtime.sample(), beside, disturbance: Disturbance::read() })
+        Ok(TestbedReading {
+            at,
+            cpu,
+            sample: runtime.sample(),
+            beside,
+            disturbance: Disturbance::read(),
+        })
     }
 
     /// What was done since `first`.
-    fn since(&self, first: &Reading) -> Slice {
-        let lanes = |reading: &Reading| LaneSample::sum(&reading.sample.lanes);
+    fn since(&self, first: &TestbedReading) -> Slice {
+        let lanes = |reading: &TestbedReading| LaneSample::sum(&reading.sample.lanes);
         let sum = lanes(self).since(&lanes(first));
         let of_lanes = |of: fn(&LanePolling) -> u64| {
-            let sum = |reading: &Reading| reading.sample.polling.lanes.iter().map(of).sum::<u64>();
+            let sum =
+                |reading: &TestbedReading| reading.sample.polling.lanes.iter().map(of).sum::<u64>();
             sum(self).saturating_sub(sum(first))
         };
         let of_workers = |of: fn(&WorkerPolling) -> u64| {
-            let sum =
-                |reading: &Reading| reading.sample.polling.workers.iter().map(of).sum::<u64>();
+            let sum = |reading: &TestbedReading| {
+                reading.sample.polling.workers.iter().map(of).sum::<u64>()
+            };
             sum(self).saturating_sub(sum(first))
         };
         let spent = Mode::ALL.map(|mode| {
-            let lanes = |reading: &Reading| {
+            let lanes = |reading: &TestbedReading| {
                 let lanes = reading.sample.polling.lanes.iter();
                 lanes.map(|lane| lane.spent[mode as usize]).sum::<Duration>()
             };

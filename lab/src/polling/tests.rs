@@ -85,7 +85,7 @@ fn a_row_is_per_second_and_lane_with_the_source_taken_off() {
         shortest_sleep_us: 5.0,
         noise_p99_us: 1.0,
     };
-    let testbed = Testbed::new(bench.chain, 1, 1).unwrap();
+    let testbed = PollingTestbed::new(bench.chain, 1, 1).unwrap();
     let prepared = Prepared { bench: &bench, testbed, costs, repeats: Cell::new(0) };
     let mut latencies = stopwatch::latencies();
     (1..=100).for_each(|us| latencies.record(1_000 * us).unwrap());
@@ -102,7 +102,7 @@ fn a_row_is_per_second_and_lane_with_the_source_taken_off() {
         wake_ups: 5_000,
         ..slices::Slice::default()
     };
-    let seen = slices::Seen { sum, latencies, quiet: 0.9 };
+    let seen = slices::SliceObservation { sum, latencies, quiet: 0.9 };
     let policy = PolicyUnderTest::Metronome;
     let contender = Contender { policy, name: "metronome".into(), is_awake: false };
     let row = prepared.row_of((&contender, Goal::Vacation(Duration::ZERO)), 0.5, &seen);

@@ -10,7 +10,7 @@ use super::Round;
 
 /// One absence. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct PumpRow {
     /// How long the lane stayed away, in milliseconds.
     pub away_ms: f64,
     /// Packets per second.
@@ -29,12 +29,12 @@ pub struct Row {
     pub write_ns: f64,
 }
 
-impl Row {
-    pub(super) fn new(round: &Round, (away, rate, descriptors): (Duration, u64, u32)) -> Row {
+impl PumpRow {
+    pub(super) fn new(round: &Round, (away, rate, descriptors): (Duration, u64, u32)) -> PumpRow {
         let millis = |time: Duration| to_thousandths(time.as_secs_f64() * 1e3);
         // One more is due at the very start of the absence, or at its end.
         let arrive = away.as_secs_f64() * rate as f64 + 1.0;
-        Row {
+        PumpRow {
             away_ms: millis(away),
             rate,
             descriptors,
@@ -47,8 +47,8 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for PumpRow {
+    const COLUMNS: &'static [Column<PumpRow>] = &[
         Column::text("away ms", 8, |row| row.away_ms.to_string()),
         Column::count("packets/s", 10, |row| row.rate),
         Column::count("descriptors", 12, |row| row.descriptors.into()),
@@ -71,11 +71,11 @@ mod tests {
             dropped_stepped: 346,
             longest: Duration::from_micros(3_250),
         };
-        let row = Row::new(&round, (Duration::from_millis(3), 200_000, 256));
+        let row = PumpRow::new(&round, (Duration::from_millis(3), 200_000, 256));
         assert_eq!((row.away_ms, row.rate, row.descriptors), (3.0, 200_000, 256));
         assert_eq!((row.dropped_pumped, row.dropped_stepped), (345, 346));
         // 600 packets in 3 ms, and the one at its start.
         assert_eq!((row.expected, row.longest_ms), (601 - 256, 3.25));
-        assert_eq!(Row::new(&round, (Duration::from_millis(1), 200_000, 256)).expected, 0);
+        assert_eq!(PumpRow::new(&round, (Duration::from_millis(1), 200_000, 256)).expected, 0);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rheostat_base::DropReason;
 use rheostat_run::{LaneSample, Sample};
 
-use crate::record::{Run, Series};
+use crate::record::{RecordedRun, Series};
 
 /// Between two looks: the period of the policies.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub(super) struct Intervals {
 }
 
 /// What the measured part of a run comes to.
-pub(super) struct Measured {
+pub(super) struct IntervalMeasurement {
     pub(super) series: Series,
     pub(super) imbalance: f64,
     pub(super) spread: Option<f64>,
@@ -69,7 +69,7 @@ impl Intervals {
     }
 
     /// What they come to, the first ones, which are warm-up, left out.
-    pub(super) fn finish(self) -> Measured {
+    pub(super) fn finish(self) -> IntervalMeasurement {
         let skip = (self.series.warm_up / self.series.interval).round() as usize;
         let measured = || self.work.iter().zip(&self.series.active).skip(skip);
         let (mut busiest, mut all) = (0.0, 0.0);
@@ -94,15 +94,15 @@ impl Intervals {
         let processed = |lane: usize| measured().map(|(work, _)| work[lane].1).sum::<u64>();
         let most = (0..lanes).map(processed).max().unwrap_or(0);
         let busiest_pps = most as f64 / seconds.max(1e-9);
-        Measured { series: self.series, imbalance, spread, active, busiest_pps }
+        IntervalMeasurement { series: self.series, imbalance, spread, active, busiest_pps }
     }
 }
 
-impl Measured {
+impl IntervalMeasurement {
     /// Puts them into a run.
-    pub(super) fn into_run(self, run: Run) -> Run {
-        let Measured { series, imbalance, spread, active, busiest_pps } = self;
-        Run { series, imbalance, spread, active, busiest_pps, ..run }
+    pub(super) fn into_run(self, run: RecordedRun) -> RecordedRun {
+        let IntervalMeasurement { series, imbalance, spread, active, busiest_pps } = self;
+        RecordedRun { series, imbalance, spread, active, busiest_pps, ..run }
     }
 }
 
@@ -155,7 +155,8 @@ mod tests {
         intervals.add(sample(0.1, [(100, 900), (0, 0)]), 2);
         intervals.add(sample(0.2, [(160, 1_500), (40, 400)]), 2);
         intervals.add(sample(0.3, [(200, 1_900), (100, 1_000)]), 2);
-        let Measured { series, imbalance, spread, active, busiest_pps } = intervals.finish();
+        let IntervalMeasurement { series, imbalance, spread, active, busiest_pps } =
+            intervals.finish();
         assert_eq!(series.load, [vec![1.0, 0.6, 0.4], vec![0.0, 0.4, 0.6]]);
         assert_eq!(series.delivered, [900, 1_000, 1_000]);
         assert!((imbalance - 1.2).abs() < 1e-9, "{imbalance}");

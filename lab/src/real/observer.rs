@@ -9,7 +9,7 @@ use rheostat_packet::{HashKind, Mbuf};
 use rheostat_traffic::ExchangesConfig;
 
 use crate::delays::{delays, quantile_us};
-use crate::record::Run;
+use crate::record::RecordedRun;
 use crate::witness::Witness;
 use hdrhistogram::Histogram;
 
@@ -19,9 +19,9 @@ const ORDERS: usize = 1 << 20;
 
 /// What has left, shared by all queues of one device.
 #[derive(Clone)]
-pub(super) struct Observer(Arc<Seen>);
+pub(super) struct Observer(Arc<ObservedSequence>);
 
-struct Seen {
+struct ObservedSequence {
     clock: Clock,
     witness: Witness,
     /// Nanoseconds: packets due from then on are measured, until the other.
@@ -31,25 +31,25 @@ struct Seen {
     youngest: Vec<AtomicU32>,
     reordered: AtomicU64,
     /// By queue.
-    latencies: Mutex<Vec<Arc<Mutex<Latencies>>>>,
+    latencies: Mutex<Vec<Arc<Mutex<ObservedLatencies>>>>,
 }
 
 /// What left through one queue.
-struct Latencies {
+struct ObservedLatencies {
     all: Histogram<u64>,
     /// Packets of signalling, which are in `all`, too.
     signalling: Histogram<u64>,
 }
 
-struct End {
-    seen: Arc<Seen>,
-    latencies: Arc<Mutex<Latencies>>,
+struct ObserverEnd {
+    seen: Arc<ObservedSequence>,
+    latencies: Arc<Mutex<ObservedLatencies>>,
 }
 
 impl Observer {
     /// Distinguishes the first `packets` packets. Until [`Observer::measure`], latencies do not count.
     pub(super) fn new(clock: Clock, packets: u64) -> Observer {
-        Observer(Arc::new(Seen {
+        Observer(Arc::new(ObservedSequence {
             clock,
             witness: Witness::new(packets),
             from: AtomicU64::new(u64::MAX),
@@ -62,10 +62,10 @@ impl Observer {
 
     /// The end of one transmit queue.
     pub(super) fn sink(&self) -> Box<dyn Sink> {
-        let latencies = Latencies { all: delays(), signalling: delays() };
+        let latencies = ObservedLatencies { all: delays(), signalling: delays() };
         let latencies = Arc::new(Mutex::new(latencies));
         self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latencies.clone());
-        Box::new(End { seen: self.0.clone(), latencies })
+        Box::new(ObserverEnd { seen: self.0.clone(), latencies })
     }
 
     /// Latencies of packets that are due within these times count.
@@ -94,7 +94,7 @@ impl Observer {
     /// Latencies in microseconds, for each of [`Run::SHARES`]; nothing when no packet left.
     pub(super) fn latency_us(&self) -> Vec<(f64, f64)> {
         let all = self.sum(|queue| &queue.all);
-        let shares = Run::SHARES.into_iter();
+        let shares = RecordedRun::SHARES.into_iter();
         shares.filter_map(|share| Some((share, quantile_us(&all, share)?))).collect()
     }
 
@@ -104,7 +104,7 @@ impl Observer {
         quantile_us(&signalling, share)
     }
 
-    fn sum(&self, of: impl Fn(&Latencies) -> &Histogram<u64>) -> Histogram<u64> {
+    fn sum(&self, of: impl Fn(&ObservedLatencies) -> &Histogram<u64>) -> Histogram<u64> {
         let queues = self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = delays();
         for queue in queues.iter() {
@@ -115,7 +115,7 @@ impl Observer {
     }
 }
 
-impl Seen {
+impl ObservedSequence {
     /// Notes the order of the packet that was the `stamp`th to arrive.
     fn order(&self, hash: u32, inbound: bool, stamp: u32) {
         let entry = (hash as usize * 2 + usize::from(inbound)) % ORDERS;
@@ -127,7 +127,7 @@ impl Seen {
     }
 }
 
-impl Sink for End {
+impl Sink for ObserverEnd {
     fn take(&mut self, packets: &[Mbuf]) {
         let now = self.seen.clock.now();
         let (from, until) =

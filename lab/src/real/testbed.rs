@@ -23,8 +23,8 @@ use super::intervals::{self, INTERVAL, Intervals, NO_ROOM};
 use super::observer::Observer;
 use crate::disturbance::Disturbance;
 use crate::error::BenchError;
-use crate::plans::{PlanLog, Watched};
-use crate::record::Run;
+use crate::plans::{PlanLog, WatchedPlan};
+use crate::record::RecordedRun;
 use crate::scenario::{ChainName, LatencyGoals, Scenario, policy_of};
 use crate::testbed::dut::{self, Bounce};
 use crate::testbed::{Cores, lanes as runs};
@@ -49,7 +49,7 @@ pub(super) enum Arriving {
 }
 
 /// What one trial runs on.
-pub(super) struct Testbed<'a> {
+pub(super) struct RealTestbed<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) trial: &'a Trial,
     /// Rounds of work per packet.
@@ -59,9 +59,13 @@ pub(super) struct Testbed<'a> {
     pub(super) drawn: Option<DrawnArrivals>,
 }
 
-impl Testbed<'_> {
+impl RealTestbed<'_> {
     /// Runs for `duration` after `warm_up`, and lets what is under way then come to its end.
-    pub(super) fn run(&self, warm_up: Duration, duration: Duration) -> Result<Run, BenchError> {
+    pub(super) fn run(
+        &self,
+        warm_up: Duration,
+        duration: Duration,
+    ) -> Result<RecordedRun, BenchError> {
         let steering = Arc::new(self.scenario.steering()?);
         match self.scenario.chain {
             ChainName::Firewall => {
@@ -89,8 +93,8 @@ impl Testbed<'_> {
         mut service: impl FnMut(LaneId) -> Box<dyn Service>,
         shards: Vec<Box<Shard>>,
         (warm_up, duration): (Duration, Duration),
-    ) -> Result<Run, BenchError> {
-        let &Testbed { scenario, trial, rounds, .. } = self;
+    ) -> Result<RecordedRun, BenchError> {
+        let &RealTestbed { scenario, trial, rounds, .. } = self;
         let clock = Clock::new();
         let lanes = usize::from(trial.lanes);
         let observer = Observer::new(clock.clone(), MOST_PACKETS);
@@ -143,7 +147,7 @@ impl Testbed<'_> {
     /// Draws what arrives in a run of this length, for this testbed and all that differ from it in the policy alone. `None`
     /// where it takes more memory than it should, or arrives as fast as lanes take it.
     pub(super) fn draw(&self, length: Duration) -> Result<Option<DrawnArrivals>, BenchError> {
-        let &Testbed { scenario, trial, arriving, .. } = self;
+        let &RealTestbed { scenario, trial, arriving, .. } = self;
         let Arriving::OpenLoop(rate) = arriving else { return Ok(None) };
         let config = self.config(&Arc::new(scenario.steering()?));
         let source = scenario.source(trial.lanes, rate, trial.seed)?;
@@ -168,7 +172,7 @@ impl Testbed<'_> {
         observer: &Observer,
         pool: &Mempool,
     ) -> Result<Box<dyn Device>, BenchError> {
-        let &Testbed { scenario, trial, arriving, .. } = self;
+        let &RealTestbed { scenario, trial, arriving, .. } = self;
         let mut config = self.config(steering);
         let clock: Arc<dyn ClockSource> = Arc::new(clock.clone());
         if let Some(drawn) = &self.drawn {
@@ -206,7 +210,7 @@ impl Testbed<'_> {
         };
         let policy = with_settings(policy_of(&self.trial.policy), &settings);
         let policy = policy.expect("checked with the scenario");
-        let policy = Watched::new(policy, clock.clone(), log.clone());
+        let policy = WatchedPlan::new(policy, clock.clone(), log.clone());
         let view = runtime.view();
         let balancer = Balancer::new(Box::new(policy), None, of_shards, view.now());
         Ok(Balancing::start(balancer, config, Objectives::PERCENTILE, view)?)
@@ -223,7 +227,7 @@ impl Testbed<'_> {
         observer: &Observer,
         clock: &Clock,
         (warm_up, duration): (Duration, Duration),
-    ) -> (Run, Intervals) {
+    ) -> (RecordedRun, Intervals) {
         let view = runtime.view();
         let active = || {
             let working = view.migrator().owners().iter().collect::<HashSet<_>>().len();
@@ -250,7 +254,7 @@ impl Testbed<'_> {
         let disturbed = Disturbance::read().since(undisturbed);
         runs::drain(runtime);
         let Trial { policy, lanes, load, seed } = self.trial.clone();
-        let run = Run {
+        let run = RecordedRun {
             scenario: self.scenario.name.clone(),
             policy,
             lanes,
@@ -266,7 +270,7 @@ impl Testbed<'_> {
             latency_us: observer.latency_us(),
             run_delay_ms: Some(disturbed.run_delay.as_secs_f64() * 1e3),
             steal_ms: Some(disturbed.steal.as_secs_f64() * 1e3),
-            ..Run::default()
+            ..RecordedRun::default()
         };
         (run, intervals)
     }
@@ -283,7 +287,7 @@ fn flows_offloaded(sample: &Sample) -> u64 {
 }
 
 /// What became of all packets, those of the warm-up included.
-fn account(run: &mut Run, report: &RunReport, observer: &Observer) {
+fn account(run: &mut RecordedRun, report: &RunReport, observer: &Observer) {
     let sum = LaneSample::sum(&report.last.lanes);
     // What devices drop stands in their own books, and in the lanes' that of the way between them.
     let on_the_way: u64 = NO_ROOM.iter().map(|&reason| sum.dropped[reason as usize]).sum();
@@ -324,7 +328,7 @@ mod tests {
         lane.dropped[DropReason::Denied as usize] = 1;
         let device = DeviceCounters { arrived, queue_full: vec![1], ..DeviceCounters::default() };
         let last = Sample { lanes: vec![lane], devices: vec![device], ..Sample::default() };
-        let mut run = Run::default();
+        let mut run = RecordedRun::default();
         account(&mut run, &RunReport { last, ..RunReport::default() }, &observer);
         (run.lost, run.duplicated, run.reordered)
     }

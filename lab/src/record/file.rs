@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{FileHeader, Row, Run, rows};
+use super::{FileHeader, RecordedRow, RecordedRun, rows};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Line {
+enum RecordLine {
     #[serde(rename = "preface")]
     FileHeader(Box<FileHeader>),
-    Run(Box<Run>),
+    Run(Box<RecordedRun>),
 }
 
 /// Writes results as they come, so that what was measured until an interruption is kept.
@@ -30,7 +30,7 @@ pub struct Results {
     /// What it begins with.
     pub file_header: FileHeader,
     /// Its runs, in the order they were made.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RecordedRun>,
 }
 
 /// Why results cannot be written or read.
@@ -70,7 +70,7 @@ impl Recorder {
         fs::create_dir_all(folder).map_err(failed)?;
         let file = File::create(&path).map_err(failed)?;
         let mut recorder = Recorder { path, file };
-        recorder.write(&Line::FileHeader(Box::new(file_header.clone())))?;
+        recorder.write(&RecordLine::FileHeader(Box::new(file_header.clone())))?;
         Ok(recorder)
     }
 
@@ -78,8 +78,8 @@ impl Recorder {
     ///
     /// # Errors
     /// [`RecordError::Io`].
-    pub fn add(&mut self, run: &Run) -> Result<(), RecordError> {
-        self.write(&Line::Run(Box::new(run.clone())))
+    pub fn add(&mut self, run: &RecordedRun) -> Result<(), RecordError> {
+        self.write(&RecordLine::Run(Box::new(run.clone())))
     }
 
     /// Where it is.
@@ -87,7 +87,7 @@ impl Recorder {
         &self.path
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), RecordError> {
+    fn write(&mut self, line: &RecordLine) -> Result<(), RecordError> {
         let mut text = serde_json::to_string(line).expect("results are plain data");
         text.push('\n');
         self.file
@@ -110,8 +110,8 @@ pub fn read(path: &Path) -> Result<Results, RecordError> {
         let wrong =
             |problem: String| RecordError::Line { path: path.to_owned(), line: number, problem };
         match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
-            Line::FileHeader(first) if number == 1 => file_header = Some(*first),
-            Line::Run(run) if number > 1 => runs.push(*run),
+            RecordLine::FileHeader(first) if number == 1 => file_header = Some(*first),
+            RecordLine::Run(run) if number > 1 => runs.push(*run),
             _ => return Err(wrong("one header comes first, and then runs".into())),
         }
     }
@@ -126,7 +126,7 @@ pub fn read(path: &Path) -> Result<Results, RecordError> {
 
 impl Results {
     /// What they come to.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<RecordedRow> {
         rows(&self.runs, self.file_header.noise.as_ref())
     }
 }
@@ -157,7 +157,11 @@ mod tests {
     fn what_is_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut recorder = Recorder::create(&folder.path().join("new"), &file_header()).unwrap();
-        let run = Run { policy: "rss".into(), latency_us: vec![(0.5, 1.25)], ..Run::default() };
+        let run = RecordedRun {
+            policy: "rss".into(),
+            latency_us: vec![(0.5, 1.25)],
+            ..RecordedRun::default()
+        };
         recorder.add(&run).unwrap();
         assert!(recorder.path().ends_with("bench-balance-20261121T203000Z.jsonl"));
         let results = read(recorder.path()).unwrap();
@@ -172,7 +176,7 @@ mod tests {
     fn what_is_no_file_of_results_is_refused_with_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        let line = serde_json::to_string(&Line::FileHeader(Box::new(file_header()))).unwrap();
+        let line = serde_json::to_string(&RecordLine::FileHeader(Box::new(file_header()))).unwrap();
         for (text, place) in [
             (String::new(), "line 1"),
             ("{\"chain\":\"nat\"}\n".into(), "line 1"),

@@ -4,13 +4,13 @@ use rheostat_measure::confidence::Median;
 use rheostat_measure::rounding::to_ten_thousandths;
 use serde::{Deserialize, Serialize};
 
-use super::Run;
+use super::RecordedRun;
 use crate::noise::Noise;
 use crate::scenario::again;
 
 /// A row of a comparison: medians over the seeds. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct RecordedRow {
     /// The scenario's name.
     pub scenario: String,
     /// The policy.
@@ -26,9 +26,9 @@ pub struct Row {
     /// 99 of 100.
     pub p99_us: Option<f64>,
     /// Between what `p95_us` lies.
-    pub p95_span: Option<Span>,
+    pub p95_span: Option<RecordedSpan>,
     /// Between what `p99_us` lies.
-    pub p99_span: Option<Span>,
+    pub p99_span: Option<RecordedSpan>,
     /// Which of `p50_us`, `p95_us`, `p99_us` lie below twice what the machine alone does to them: they say
     /// nothing about the policy. Empty for simulated runs.
     pub noise_limited: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Row {
     /// The busiest lane's work ÷ the mean.
     pub imbalance: f64,
     /// Between what it lies.
-    pub imbalance_span: Span,
+    pub imbalance_span: RecordedSpan,
     /// The busiest lane's packets beyond the least busy one's, as a share of the latter (RSS++ Figure 12).
     pub spread: Option<f64>,
     /// What the busiest lane processed, as a share of what a lane can do as it was measured before: the median.
@@ -98,7 +98,7 @@ pub(super) const CAPACITY_TOLERANCE: f64 = 0.05;
 
 /// Between what a median lies with a confidence of 95 %; with fewer than six runs, the range of all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Span {
+pub struct RecordedSpan {
     /// The least.
     pub low: f64,
     /// The most.
@@ -106,10 +106,10 @@ pub struct Span {
 }
 
 /// A row for each policy, number of lanes and load, in the order in which they first came.
-pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
-    let mut groups: Vec<Vec<&Run>> = Vec::new();
+pub fn rows(runs: &[RecordedRun], noise: Option<&Noise>) -> Vec<RecordedRow> {
+    let mut groups: Vec<Vec<&RecordedRun>> = Vec::new();
     for run in runs {
-        let same = |group: &&mut Vec<&Run>| {
+        let same = |group: &&mut Vec<&RecordedRun>| {
             let first = group[0];
             (&first.scenario, &first.policy, first.lanes, first.simulated)
                 == (&run.scenario, &run.policy, run.lanes, run.simulated)
@@ -120,8 +120,8 @@ pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
             None => groups.push(vec![run]),
         }
     }
-    let row = |group: &Vec<&Run>| {
-        let row = Row::of(group, noise);
+    let row = |group: &Vec<&RecordedRun>| {
+        let row = RecordedRow::of(group, noise);
         let of = |policy: &str| groups.iter().find(|other| is_beside(other[0], group[0], policy));
         let aa_spread_p95 = groups
             .iter()
@@ -133,13 +133,13 @@ pub fn rows(runs: &[Run], noise: Option<&Noise>) -> Vec<Row> {
             .map(|(gain, chance)| gain > chance || gain.recip() > chance);
         let (aa_spread_p95, gain_p95) =
             (aa_spread_p95.map(to_ten_thousandths), gain_p95.map(to_ten_thousandths));
-        Row { aa_spread_p95, gain_p95, gain_shown, ..row }
+        RecordedRow { aa_spread_p95, gain_p95, gain_shown, ..row }
     };
     groups.iter().map(row).collect()
 }
 
 /// Whether a run is one of `policy` under what is otherwise the same.
-fn is_beside(run: &Run, other: &Run, policy: &str) -> bool {
+fn is_beside(run: &RecordedRun, other: &RecordedRun, policy: &str) -> bool {
     run.policy == policy
         && (&run.scenario, run.lanes, run.simulated)
             == (&other.scenario, other.lanes, other.simulated)
@@ -147,8 +147,8 @@ fn is_beside(run: &Run, other: &Run, policy: &str) -> bool {
 }
 
 /// The factor by which p95 of some runs is above that of others with the same packets, pair by pair.
-fn ratio(runs: &[&Run], others: &[&Run]) -> Option<Median> {
-    let pair = |run: &&Run| {
+fn ratio(runs: &[&RecordedRun], others: &[&RecordedRun]) -> Option<Median> {
+    let pair = |run: &&RecordedRun| {
         let other = others.iter().find(|other| other.seed == run.seed)?;
         Some(run.latency(0.95)? / other.latency(0.95).filter(|us| *us > 0.0)?)
     };
@@ -157,23 +157,23 @@ fn ratio(runs: &[&Run], others: &[&Run]) -> Option<Median> {
 }
 
 /// By what factor runs of one policy differ.
-fn chance(runs: &[&Run], again: &[&Run]) -> Option<f64> {
+fn chance(runs: &[&RecordedRun], again: &[&RecordedRun]) -> Option<f64> {
     let Median { low, high, .. } = ratio(runs, again)?;
     Some(high.max(low.recip()).max(1.0))
 }
 
-impl Row {
-    fn of(runs: &[&Run], noise: Option<&Noise>) -> Row {
+impl RecordedRow {
+    fn of(runs: &[&RecordedRun], noise: Option<&Noise>) -> RecordedRow {
         let first = runs[0];
-        let median = |of: &dyn Fn(&Run) -> Option<f64>| {
+        let median = |of: &dyn Fn(&RecordedRun) -> Option<f64>| {
             let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
             (!values.is_empty()).then(|| Median::of(values))
         };
         let latency = |share: f64| median(&|run| run.latency(share));
         let (p50, p95, p99) = (latency(0.5), latency(0.95), latency(0.99));
         let imbalance = median(&|run| Some(run.imbalance)).expect("a group has a run");
-        let sum = |of: fn(&Run) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
-        let mean = |of: &dyn Fn(&Run) -> f64| {
+        let sum = |of: fn(&RecordedRun) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+        let mean = |of: &dyn Fn(&RecordedRun) -> f64| {
             runs.iter().map(|run| of(run)).sum::<f64>() / runs.len() as f64
         };
         let limited = |(name, share, value): (&str, f64, Option<Median>)| {
@@ -182,7 +182,7 @@ impl Row {
         };
         let busiest = median(&|run| Some(run.busiest_share())).expect("a group has a run").value;
         let figures = [("p50_us", 0.5, p50), ("p95_us", 0.95, p95), ("p99_us", 0.99, p99)];
-        Row {
+        RecordedRow {
             scenario: first.scenario.clone(),
             policy: first.policy.clone(),
             lanes: first.lanes,
@@ -190,13 +190,13 @@ impl Row {
             p50_us: p50.map(|median| to_ten_thousandths(median.value)),
             p95_us: p95.map(|median| to_ten_thousandths(median.value)),
             p99_us: p99.map(|median| to_ten_thousandths(median.value)),
-            p95_span: p95.map(Span::of),
-            p99_span: p99.map(Span::of),
+            p95_span: p95.map(RecordedSpan::of),
+            p99_span: p99.map(RecordedSpan::of),
             noise_limited: figures.into_iter().filter_map(limited).collect(),
             dropped: sum(|run| run.dropped),
             drop_share: sum(|run| run.dropped) as f64 / sum(|run| run.packets).max(1) as f64,
             imbalance: to_ten_thousandths(imbalance.value),
-            imbalance_span: Span::of(imbalance),
+            imbalance_span: RecordedSpan::of(imbalance),
             spread: median(&|run| run.spread).map(|median| to_ten_thousandths(median.value)),
             busiest_share: to_ten_thousandths(busiest),
             capacity_exceeded: busiest > 1.0 + CAPACITY_TOLERANCE,
@@ -222,9 +222,9 @@ impl Row {
     }
 }
 
-impl Span {
-    fn of(median: Median) -> Span {
-        Span { low: to_ten_thousandths(median.low), high: to_ten_thousandths(median.high) }
+impl RecordedSpan {
+    fn of(median: Median) -> RecordedSpan {
+        RecordedSpan { low: to_ten_thousandths(median.low), high: to_ten_thousandths(median.high) }
     }
 }
 
@@ -232,8 +232,8 @@ impl Span {
 mod tests {
     use super::*;
 
-    fn run(policy: &str, load: f64, seed: u64, p95: f64) -> Run {
-        Run {
+    fn run(policy: &str, load: f64, seed: u64, p95: f64) -> RecordedRun {
+        RecordedRun {
             policy: policy.into(),
             load,
             seed,
@@ -243,7 +243,7 @@ mod tests {
             dropped: seed,
             imbalance: 1.0 + seed as f64 / 10.0,
             latency_us: vec![(0.5, 1.0), (0.95, p95)],
-            ..Run::default()
+            ..RecordedRun::default()
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
             rows.iter().map(|row| (row.policy.as_str(), row.load, row.runs)).collect();
         assert_eq!(named, [("rss", 0.8, 6), ("rsspp", 0.8, 1), ("rss", 0.9, 1)]);
         assert_eq!((rows[0].p95_us, rows[0].p99_us), (Some(3.5), None));
-        assert_eq!(rows[0].p95_span, Some(Span { low: 1.0, high: 6.0 }));
+        assert_eq!(rows[0].p95_span, Some(RecordedSpan { low: 1.0, high: 6.0 }));
         assert_eq!((rows[0].dropped, rows[0].drop_share), (21, 21.0 / 600.0));
         assert_eq!(rows[0].imbalance, 1.35);
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_lane_that_did_more_than_it_can_is_marked() {
         let with = |busiest_pps: f64| {
-            let run = Run { capacity: 200_000.0, busiest_pps, ..run("rss", 0.9, 1, 7.0) };
+            let run = RecordedRun { capacity: 200_000.0, busiest_pps, ..run("rss", 0.9, 1, 7.0) };
             let row = rows(&[run.clone(), run], None).remove(0);
             (row.busiest_share, row.capacity_exceeded)
         };

@@ -6,7 +6,7 @@ use super::Series;
 
 /// The figures of a run, those of its warm-up left out. Real and simulated runs have the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RecordedRun {
     /// The scenario's name.
     pub scenario: String,
     /// The policy's name.
@@ -36,7 +36,7 @@ pub struct Run {
     /// Packets that left after a younger packet of the same direction of their flow.
     pub reordered: u64,
     /// From when a packet was due to arrive until it left: pairs of a share and the microseconds that so
-    /// many packets did not exceed. Ascending; the shares are those of [`Run::SHARES`].
+    /// many packets did not exceed. Ascending; the shares are those of [`RecordedRun::SHARES`].
     pub latency_us: Vec<(f64, f64)>,
     /// What the busiest lane did ÷ the mean of the active lanes, by busy time, over intervals of 100 ms,
     /// weighted by their work: 1 is even.
@@ -93,7 +93,7 @@ pub struct Plans {
     pub solve_us_p99: f64,
 }
 
-impl Run {
+impl RecordedRun {
     /// The shares of packets for which latencies are kept.
     pub const SHARES: [f64; 18] = [
         0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99, 0.999,

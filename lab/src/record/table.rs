@@ -2,10 +2,10 @@
 
 use rheostat_measure::record::{Column, TableRow, or_dash};
 
-use super::Row;
+use super::RecordedRow;
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for RecordedRow {
+    const COLUMNS: &'static [Column<RecordedRow>] = &[
         Column::name("policy", 14, |row| &row.policy),
         Column::count("lanes", 5, |row| row.lanes.into()),
         Column::number("load", 5, 2, |row| row.load),
@@ -21,7 +21,7 @@ impl TableRow for Row {
         Column::count("moves", 6, |row| row.migrations),
         Column::number("lanes", 5, 1, |row| row.active),
         Column::count("reordered", 9, |row| row.reordered),
-        Column::text("p95 gain", 10, Row::gain),
+        Column::text("p95 gain", 10, RecordedRow::gain),
         Column::known("A/A", 6, 2, |row| row.aa_spread_p95),
         Column::number("kpps", 9, 0, |row| row.delivered_pps / 1e3),
         Column::text("away", 6, |row| format!("{:.1}%", 100.0 * row.offloaded_share)),
@@ -29,7 +29,7 @@ impl TableRow for Row {
     ];
 }
 
-impl Row {
+impl RecordedRow {
     /// A latency, with a star where the machine's noise alone explains it.
     fn latency(&self, name: &str, value: Option<f64>) -> String {
         let is_limited = self.noise_limited.iter().any(|limited| limited == name);

@@ -4,33 +4,33 @@ use rheostat_measure::confidence::LEAST;
 use rheostat_plot::SERIES;
 use rheostat_steer::{dispatch, policy};
 
-use super::estimate::Estimate;
+use super::estimate::ReportEstimate;
 use super::metric::Metric;
 use crate::noise::Noise;
-use crate::record::Run;
+use crate::record::RecordedRun;
 
 /// All runs of one policy on so many lanes under one load: they differ in their seeds.
 #[derive(Clone, Debug)]
-pub(super) struct Cell<'a> {
+pub(super) struct ReportCell<'a> {
     pub(super) policy: &'a str,
     pub(super) lanes: u16,
     pub(super) load: f64,
     pub(super) simulated: bool,
-    pub(super) runs: Vec<&'a Run>,
+    pub(super) runs: Vec<&'a RecordedRun>,
 }
 
 /// The cells of these runs, in the order in which they first came.
-pub(super) fn cells(runs: &[Run]) -> Vec<Cell<'_>> {
-    let mut cells: Vec<Cell<'_>> = Vec::new();
+pub(super) fn cells(runs: &[RecordedRun]) -> Vec<ReportCell<'_>> {
+    let mut cells: Vec<ReportCell<'_>> = Vec::new();
     for run in runs {
-        let Run { policy, lanes, load, simulated, .. } = run;
-        let is_same = |cell: &&mut Cell<'_>| {
+        let RecordedRun { policy, lanes, load, simulated, .. } = run;
+        let is_same = |cell: &&mut ReportCell<'_>| {
             (cell.policy, cell.lanes, cell.simulated) == (policy, *lanes, *simulated)
                 && cell.load.to_bits() == load.to_bits()
         };
         match cells.iter_mut().find(is_same) {
             Some(cell) => cell.runs.push(run),
-            None => cells.push(Cell {
+            None => cells.push(ReportCell {
                 policy,
                 lanes: *lanes,
                 load: *load,
@@ -42,10 +42,10 @@ pub(super) fn cells(runs: &[Run]) -> Vec<Cell<'_>> {
     cells
 }
 
-impl Cell<'_> {
+impl ReportCell<'_> {
     /// What the runs come to.
-    pub(super) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
-        Estimate::of(self.runs.iter().filter_map(|run| (metric.of)(run)))
+    pub(super) fn estimate(&self, metric: &Metric) -> Option<ReportEstimate> {
+        ReportEstimate::of(self.runs.iter().filter_map(|run| (metric.of)(run)))
     }
 
     /// Whether a latency lies below twice what the machine alone does.
@@ -57,7 +57,7 @@ impl Cell<'_> {
 }
 
 /// What the spans of estimates of these cells are.
-pub(super) fn spans<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> String {
+pub(super) fn spans<'a>(cells: impl Iterator<Item = &'a ReportCell<'a>>) -> String {
     match cells.map(|cell| cell.runs.len()).min() {
         Some(runs) if runs >= LEAST => format!("95 % interval of the median of {runs} runs"),
         _ => "range of the runs".to_owned(),
@@ -65,7 +65,7 @@ pub(super) fn spans<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> String {
 }
 
 /// The policies of these cells, in the order in which they first came.
-pub(super) fn policies<'a>(cells: &[Cell<'a>]) -> Vec<&'a str> {
+pub(super) fn policies<'a>(cells: &[ReportCell<'a>]) -> Vec<&'a str> {
     let mut policies = Vec::new();
     for cell in cells {
         if !policies.contains(&cell.policy) {

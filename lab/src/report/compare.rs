@@ -7,7 +7,7 @@ mod text;
 pub use requests::{RequestComparison, RequestPair, RequestRatio, compare_requests};
 use serde::Serialize;
 
-use super::cells::{Cell, cells};
+use super::cells::{ReportCell, cells};
 use super::metric::{DROPS, IMBALANCE, MIGRATIONS, Metric, P50, P95, P99, THROUGHPUT};
 use crate::record::Results;
 
@@ -31,7 +31,7 @@ pub struct RowPair {
     /// The load, as a share of what all lanes can do.
     pub load: f64,
     /// The side that has no such row.
-    pub missing: Option<Side>,
+    pub missing: Option<ComparedSide>,
     /// The ratios, if both have it.
     pub ratios: Vec<Ratio>,
 }
@@ -39,7 +39,7 @@ pub struct RowPair {
 /// One of two results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum ComparedSide {
     /// The first.
     A,
     /// The second.
@@ -97,7 +97,7 @@ pub enum Verdict {
 pub fn compare(a: &Results, b: &Results) -> Comparison {
     let (of_a, of_b) = (cells(&a.runs), cells(&b.runs));
     // Simulated and measured rows may be compared: that is how a simulation is checked.
-    let same = |one: &Cell<'_>, other: &Cell<'_>| {
+    let same = |one: &ReportCell<'_>, other: &ReportCell<'_>| {
         (one.policy, one.lanes) == (other.policy, other.lanes)
             && (one.load - other.load).abs() < 1e-9
     };
@@ -105,21 +105,24 @@ pub fn compare(a: &Results, b: &Results) -> Comparison {
     for one in &of_a {
         let other = of_b.iter().find(|other| same(one, other));
         let ratios = other.map(|other| ratios((a, one), (b, other)));
-        let missing = other.is_none().then_some(Side::B);
+        let missing = other.is_none().then_some(ComparedSide::B);
         rows.push(row(one, missing, ratios.unwrap_or_default()));
     }
     for other in of_b.iter().filter(|other| !of_a.iter().any(|one| same(one, other))) {
-        rows.push(row(other, Some(Side::A), Vec::new()));
+        rows.push(row(other, Some(ComparedSide::A), Vec::new()));
     }
     Comparison { rows }
 }
 
-fn row(cell: &Cell<'_>, missing: Option<Side>, ratios: Vec<Ratio>) -> RowPair {
-    let Cell { policy, lanes, load, .. } = *cell;
+fn row(cell: &ReportCell<'_>, missing: Option<ComparedSide>, ratios: Vec<Ratio>) -> RowPair {
+    let ReportCell { policy, lanes, load, .. } = *cell;
     RowPair { policy: policy.to_owned(), lanes, load, missing, ratios }
 }
 
-fn ratios((a, of_a): (&Results, &Cell<'_>), (b, of_b): (&Results, &Cell<'_>)) -> Vec<Ratio> {
+fn ratios(
+    (a, of_a): (&Results, &ReportCell<'_>),
+    (b, of_b): (&Results, &ReportCell<'_>),
+) -> Vec<Ratio> {
     let ratio = |metric: &'static Metric| {
         let is_limited = of_a.is_limited(metric, a.file_header.noise.as_ref())
             && of_b.is_limited(metric, b.file_header.noise.as_ref());

@@ -4,7 +4,7 @@ use rheostat_measure::confidence::{LEAST, Median};
 
 /// The median of some runs, and between what it lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
+pub(super) struct ReportEstimate {
     pub(super) value: f64,
     /// Between what it lies with a confidence of 95 %; of fewer than six runs, their range.
     pub(super) low: f64,
@@ -25,19 +25,19 @@ pub(super) enum Difference {
     Unknown,
 }
 
-impl Estimate {
+impl ReportEstimate {
     /// Of one value per run; `None` without any. Values that are no numbers do not count.
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<ReportEstimate> {
         let values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         let runs = values.len();
         (runs > 0).then(|| {
             let Median { value, low, high } = Median::of(values);
-            Estimate { value, low, high, runs }
+            ReportEstimate { value, low, high, runs }
         })
     }
 
     /// Whether this one differs from another, by more than chance alone would cause in one of twenty cases.
-    pub(super) fn against(&self, other: &Estimate) -> Difference {
+    pub(super) fn against(&self, other: &ReportEstimate) -> Difference {
         if !suffice(self.runs, other.runs) {
             return Difference::Unknown;
         }
@@ -81,13 +81,13 @@ mod tests {
         // 2 / C(8, 4) = 0.029, 2 / C(6, 3) = 0.1, 2 / C(7, 4) = 0.057.
         assert!(suffice(4, 4) && !suffice(3, 3) && !suffice(3, 4) && !suffice(1, 20));
         assert!(suffice(6, 6) && suffice(100, 100));
-        let (a, b) = (Estimate::of([1.0]).unwrap(), Estimate::of([9.0]).unwrap());
+        let (a, b) = (ReportEstimate::of([1.0]).unwrap(), ReportEstimate::of([9.0]).unwrap());
         assert_eq!(a.against(&b), Difference::Unknown);
     }
 
     #[test]
     fn what_overlaps_may_be_the_same() {
-        let of = |from: f64| Estimate::of((0..6).map(|at| from + f64::from(at))).unwrap();
+        let of = |from: f64| ReportEstimate::of((0..6).map(|at| from + f64::from(at))).unwrap();
         assert_eq!(of(0.0).against(&of(5.0)), Difference::None, "5 is in both");
         assert_eq!(of(0.0).against(&of(5.5)), Difference::Below);
         assert_eq!(of(5.5).against(&of(0.0)), Difference::Above);
@@ -95,7 +95,10 @@ mod tests {
 
     #[test]
     fn values_that_are_no_numbers_do_not_count() {
-        assert_eq!(Estimate::of([f64::NAN]), None);
-        assert_eq!(Estimate::of([f64::NAN, 2.0]).map(|of| (of.value, of.runs)), Some((2.0, 1)));
+        assert_eq!(ReportEstimate::of([f64::NAN]), None);
+        assert_eq!(
+            ReportEstimate::of([f64::NAN, 2.0]).map(|of| (of.value, of.runs)),
+            Some((2.0, 1))
+        );
     }
 }

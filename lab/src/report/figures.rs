@@ -8,7 +8,7 @@ mod time;
 
 use rheostat_plot::Chart;
 
-use super::cells::{Cell, distinct};
+use super::cells::{ReportCell, distinct};
 use super::metric::Metric;
 use super::sentence::{Other, Reference, compared};
 use super::versus::Versus;
@@ -17,14 +17,14 @@ use crate::record::Results;
 use crate::scenario::again;
 
 /// A chart with what it shows.
-pub(super) struct Figure {
+pub(super) struct ReportFigure {
     pub(super) title: String,
     pub(super) says: String,
     pub(super) chart: Box<dyn Chart>,
 }
 
 /// All figures of these results, those that answer most first.
-pub(super) fn figures(results: &Results) -> Vec<Figure> {
+pub(super) fn figures(results: &Results) -> Vec<ReportFigure> {
     let cells = super::cells::cells(&results.runs);
     let noise = results.file_header.noise.as_ref();
     let mut figures = against::load(&cells, noise);
@@ -45,8 +45,13 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 
 /// The sentence for cells that differ in their policy alone; `rss` is what the others are compared with, where it
 /// is among them.
-fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&Noise>) -> String {
-    let measured: Vec<&Cell<'_>> =
+fn sentence(
+    place: &str,
+    metric: &Metric,
+    cells: &[&ReportCell<'_>],
+    noise: Option<&Noise>,
+) -> String {
+    let measured: Vec<&ReportCell<'_>> =
         cells.iter().filter(|cell| cell.estimate(metric).is_some()).copied().collect();
     let rss = measured.iter().find(|cell| cell.policy == "rss").or(measured.first());
     let Some((cell, of)) = rss.and_then(|cell| Some((*cell, cell.estimate(metric)?))) else {
@@ -75,7 +80,7 @@ fn sentence(place: &str, metric: &Metric, cells: &[&Cell<'_>], noise: Option<&No
 }
 
 /// The cells of the most lanes, and of them those of the highest load: where differences are greatest.
-fn hardest<'a, 'b>(cells: &'b [Cell<'a>]) -> Vec<&'b Cell<'a>> {
+fn hardest<'a, 'b>(cells: &'b [ReportCell<'a>]) -> Vec<&'b ReportCell<'a>> {
     let lanes = cells.iter().map(|cell| cell.lanes).max();
     let of_most = || cells.iter().filter(|cell| Some(cell.lanes) == lanes);
     let load = distinct(of_most().map(|cell| cell.load)).last().copied();
@@ -96,10 +101,10 @@ fn picked<T: Copy>(values: &[T], most: usize) -> Vec<T> {
 }
 
 /// The cells of each policy, those that were simulated apart.
-fn by_policy<'a, 'b>(cells: &[&'b Cell<'a>]) -> Vec<(&'a str, Vec<&'b Cell<'a>>)> {
-    let mut groups: Vec<(&str, Vec<&Cell<'_>>)> = Vec::new();
+fn by_policy<'a, 'b>(cells: &[&'b ReportCell<'a>]) -> Vec<(&'a str, Vec<&'b ReportCell<'a>>)> {
+    let mut groups: Vec<(&str, Vec<&ReportCell<'_>>)> = Vec::new();
     for &cell in cells {
-        let is_same = |group: &&mut (&str, Vec<&Cell<'_>>)| {
+        let is_same = |group: &&mut (&str, Vec<&ReportCell<'_>>)| {
             group.0 == cell.policy && group.1[0].simulated == cell.simulated
         };
         match groups.iter_mut().find(is_same) {

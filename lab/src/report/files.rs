@@ -13,7 +13,7 @@ use crate::record::{RecordError, RequestRow, Results, read};
 
 /// What was found under some files and folders.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ResultFile {
     /// Files of results with what is in them, sorted by scenario, measured before simulated, older first.
     pub results: Vec<(PathBuf, Results)>,
     /// Files of profiles with the profiles in them.
@@ -57,13 +57,13 @@ fn list(places: &[PathBuf]) -> String {
 /// Reads all results in these files and folders, and the folders within them.
 ///
 /// In a folder, files that end in `.jsonl` or `.txt` are results; those that end in `.md` or `.html` are about results
-/// and are left alone; everything else, and what cannot be read, is in [`Found::unread`]. A file that is named
+/// and are left alone; everything else, and what cannot be read, is in [`ResultFile::unread`]. A file that is named
 /// itself must be one of results.
 ///
 /// # Errors
 /// [`ReportError`] when a file that is named cannot be read, or when there are no results at all.
-pub fn find(places: &[PathBuf]) -> Result<Found, ReportError> {
-    let mut found = Found::default();
+pub fn find(places: &[PathBuf]) -> Result<ResultFile, ReportError> {
+    let mut found = ResultFile::default();
     for place in places {
         if place.is_dir() {
             look_into(place, &mut found)?;
@@ -109,7 +109,7 @@ pub fn requests(place: &Path) -> Result<Vec<RequestRow>, ReportError> {
 }
 
 /// Reads a file of results, or of profiles.
-fn look_at(path: &Path, found: &mut Found) -> Result<(), RecordError> {
+fn look_at(path: &Path, found: &mut ResultFile) -> Result<(), RecordError> {
     if let Some(profiles) = profiles::read(path) {
         found.profiles.extend(profiles.into_iter().map(|profile| (path.to_owned(), profile)));
         return Ok(());
@@ -127,7 +127,7 @@ fn begins_with_a_preface(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with("{\"preface\""))
 }
 
-fn look_into(folder: &Path, found: &mut Found) -> Result<(), ReportError> {
+fn look_into(folder: &Path, found: &mut ResultFile) -> Result<(), ReportError> {
     let failed = |source| ReportError::Io { path: folder.to_owned(), source };
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {

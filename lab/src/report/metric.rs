@@ -2,7 +2,7 @@
 
 use rheostat_plot::Unit;
 
-use crate::record::Run;
+use crate::record::RecordedRun;
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +18,13 @@ pub(super) struct Metric {
     pub(super) is_log: bool,
     /// The share of the packets whose latency it is: the machine's noise bounds it from below.
     pub(super) share: Option<f64>,
-    pub(super) kind: Kind,
-    pub(super) of: fn(&Run) -> Option<f64>,
+    pub(super) kind: MetricKind,
+    pub(super) of: fn(&RecordedRun) -> Option<f64>,
 }
 
 /// Which words compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     /// Less is faster.
     Time,
     /// More is faster.
@@ -38,9 +38,9 @@ const fn latency(
     label: &'static str,
     axis: &'static str,
     share: f64,
-    of: fn(&Run) -> Option<f64>,
+    of: fn(&RecordedRun) -> Option<f64>,
 ) -> Metric {
-    let (unit, is_log, share, kind) = (Unit::Microseconds, true, Some(share), Kind::Time);
+    let (unit, is_log, share, kind) = (Unit::Microseconds, true, Some(share), MetricKind::Time);
     Metric { name, label, axis, unit, is_log, share, kind, of }
 }
 
@@ -63,7 +63,7 @@ pub(super) const DROPS: Metric = Metric {
     unit: Unit::Share,
     is_log: true,
     share: None,
-    kind: Kind::Amount,
+    kind: MetricKind::Amount,
     of: |run| Some(run.drop_share()),
 };
 pub(super) const IMBALANCE: Metric = Metric {
@@ -73,7 +73,7 @@ pub(super) const IMBALANCE: Metric = Metric {
     unit: Unit::Plain,
     is_log: false,
     share: None,
-    kind: Kind::Amount,
+    kind: MetricKind::Amount,
     of: |run| Some(run.imbalance),
 };
 pub(super) const SPREAD: Metric = Metric {
@@ -83,7 +83,7 @@ pub(super) const SPREAD: Metric = Metric {
     unit: Unit::Share,
     is_log: true,
     share: None,
-    kind: Kind::Amount,
+    kind: MetricKind::Amount,
     of: |run| run.spread,
 };
 pub(super) const MIGRATIONS: Metric = Metric {
@@ -93,7 +93,7 @@ pub(super) const MIGRATIONS: Metric = Metric {
     unit: Unit::Count,
     is_log: false,
     share: None,
-    kind: Kind::Amount,
+    kind: MetricKind::Amount,
     of: |run| (run.seconds > 0.0).then(|| run.migrations as f64 / run.seconds),
 };
 pub(super) const THROUGHPUT: Metric = Metric {
@@ -103,7 +103,7 @@ pub(super) const THROUGHPUT: Metric = Metric {
     unit: Unit::PacketRate,
     is_log: false,
     share: None,
-    kind: Kind::Rate,
+    kind: MetricKind::Rate,
     of: |run| (run.seconds > 0.0).then(|| run.delivered as f64 / run.seconds),
 };
 pub(super) const ACTIVE: Metric = Metric {
@@ -113,6 +113,6 @@ pub(super) const ACTIVE: Metric = Metric {
     unit: Unit::Plain,
     is_log: false,
     share: None,
-    kind: Kind::Amount,
+    kind: MetricKind::Amount,
     of: |run| Some(run.active),
 };

@@ -120,7 +120,7 @@ fn sentence(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Found, find, page};
+    use crate::report::{ResultFile, find, page};
 
     /// Made up for this test: no run was so.
     pub(super) fn profile() -> ScalingProfile {
@@ -162,7 +162,8 @@ mod tests {
         let line = serde_json::to_string(&profile()).unwrap() + "\n";
         fs::write(folder.path().join("profile.jsonl"), line).unwrap();
         fs::write(folder.path().join("rows.jsonl"), "{\"chain\":\"nat\"}\n").unwrap();
-        let Found { results, profiles, rows, unread } = find(&[folder.path().to_owned()]).unwrap();
+        let ResultFile { results, profiles, rows, unread } =
+            find(&[folder.path().to_owned()]).unwrap();
         assert_eq!((results.len(), profiles.len(), rows.len(), unread.len()), (0, 1, 1, 0));
         let html = page(&[], &[profiles[0].1.clone()], &[]);
         let body = html.split_once("<!DOCTYPE html>").unwrap().1;

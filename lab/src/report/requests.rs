@@ -57,9 +57,9 @@ pub(super) fn figures(page: &mut Page, rows: &[RequestRow]) {
 }
 
 /// A kind of scheduler, and which ones it has.
-type Kind = (&'static str, fn(&str) -> bool);
+type SeriesKind = (&'static str, fn(&str) -> bool);
 
-const KINDS: [Kind; 5] = [
+const KINDS: [SeriesKind; 5] = [
     ("inline", |name| name.starts_with("inline-") || name.starts_with("ideal-")),
     ("dispatchers with a central queue", |name| is_dispatcher(name) && is_central(name)),
     ("dispatchers with queues by connection", |name| {
@@ -82,7 +82,7 @@ fn groups(name: String, rows: Vec<&RequestRow>) -> Vec<Group<'_>> {
     if distinct(rows.iter().map(|row| row.scheduler.as_str())).len() <= SERIES {
         return vec![Group { name, rows }];
     }
-    let group = |(kind, has): Kind| {
+    let group = |(kind, has): SeriesKind| {
         let rows = rows.iter().copied().filter(|row| has(&row.scheduler)).collect();
         Group { name: format!("{name}, {kind}"), rows }
     };
@@ -92,9 +92,9 @@ fn groups(name: String, rows: Vec<&RequestRow>) -> Vec<Group<'_>> {
 }
 
 /// What rows of one figure have in common.
-type Place<'a> = (&'a str, Option<u16>, &'a str);
+type SeriesPlace<'a> = (&'a str, Option<u16>, &'a str);
 
-fn place(row: &RequestRow) -> Place<'_> {
+fn place(row: &RequestRow) -> SeriesPlace<'_> {
     (&row.workload, row.workers, &row.rig)
 }
 
@@ -132,7 +132,7 @@ impl Group<'_> {
     }
 }
 
-fn named((workload, workers, rig): Place<'_>) -> String {
+fn named((workload, workers, rig): SeriesPlace<'_>) -> String {
     let workers = match workers {
         None => String::new(),
         Some(1) => ", 1 worker".to_owned(),

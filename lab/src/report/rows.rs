@@ -19,11 +19,11 @@ const SHORT: usize = 24;
 pub struct RowFile {
     /// Where it is.
     pub path: PathBuf,
-    content: Content,
+    content: RowContent,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Content {
+enum RowContent {
     /// Objects, a line each.
     Rows(Vec<Block>),
     /// What a command printed.
@@ -33,17 +33,17 @@ enum Content {
 /// Rows, and how they were made: by the `command` of the line above them, if there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Block {
-    header: Option<Row>,
-    rows: Vec<Row>,
+    header: Option<ReportRow>,
+    rows: Vec<ReportRow>,
     /// Those that are about requests.
     requests: Vec<RequestRow>,
 }
 
 /// Names and values in the order of the line.
 #[derive(Clone, Debug, PartialEq)]
-struct Row(Vec<(String, Value)>);
+struct ReportRow(Vec<(String, Value)>);
 
-impl Row {
+impl ReportRow {
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
@@ -67,22 +67,22 @@ impl Row {
     }
 }
 
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
+impl<'de> Deserialize<'de> for ReportRow {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ReportRow, D::Error> {
         struct Pairs;
         impl<'de> Visitor<'de> for Pairs {
-            type Value = Row;
+            type Value = ReportRow;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object with names and values")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReportRow, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Row(pairs))
+                Ok(ReportRow(pairs))
             }
         }
         deserializer.deserialize_map(Pairs)
@@ -98,13 +98,13 @@ pub(super) fn read(path: &Path) -> Result<RowFile, RecordError> {
     let text = fs::read_to_string(path)
         .map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
     if path.extension().is_some_and(|extension| extension == "txt") {
-        return Ok(RowFile { path: path.to_owned(), content: Content::Text(text) });
+        return Ok(RowFile { path: path.to_owned(), content: RowContent::Text(text) });
     }
     let wrong = |line, problem: String| RecordError::Line { path: path.to_owned(), line, problem };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut blocks = vec![Block::default()];
     for (number, line) in (1..).zip(whole.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        let row: Row =
+        let row: ReportRow =
             serde_json::from_str(line).map_err(|error| wrong(number, error.to_string()))?;
         if row.is_of_runs() {
             return Err(wrong(number, "a run stands among rows".into()));
@@ -119,15 +119,15 @@ pub(super) fn read(path: &Path) -> Result<RowFile, RecordError> {
     if blocks.iter().flat_map(|block| &block.rows).all(|row| row.0.is_empty()) {
         return Err(wrong(1, "there is no row of results".into()));
     }
-    Ok(RowFile { path: path.to_owned(), content: Content::Rows(blocks) })
+    Ok(RowFile { path: path.to_owned(), content: RowContent::Rows(blocks) })
 }
 
 impl RowFile {
     /// Its rows about requests, in their order.
     pub fn requests(&self) -> Vec<RequestRow> {
         let blocks = match &self.content {
-            Content::Rows(blocks) => blocks.as_slice(),
-            Content::Text(_) => &[],
+            RowContent::Rows(blocks) => blocks.as_slice(),
+            RowContent::Text(_) => &[],
         };
         blocks.iter().flat_map(|block| &block.requests).cloned().collect()
     }
@@ -135,9 +135,9 @@ impl RowFile {
 
 /// Rows about requests that are drawn together, with the headers above them: those below one header, and loads of one rate each
 /// with those that follow.
-fn drawn_together(blocks: &[Block]) -> Vec<(Vec<&Row>, Vec<RequestRow>)> {
+fn drawn_together(blocks: &[Block]) -> Vec<(Vec<&ReportRow>, Vec<RequestRow>)> {
     let is_single = |rows: &[RequestRow]| rows.iter().all(|row| row.load.is_none());
-    let mut all: Vec<(Vec<&Row>, Vec<RequestRow>)> = Vec::new();
+    let mut all: Vec<(Vec<&ReportRow>, Vec<RequestRow>)> = Vec::new();
     for block in blocks.iter().filter(|block| !block.requests.is_empty()) {
         match all.last_mut() {
             Some((headers, rows)) if is_single(rows) && is_single(&block.requests) => {
@@ -151,7 +151,7 @@ fn drawn_together(blocks: &[Block]) -> Vec<(Vec<&Row>, Vec<RequestRow>)> {
 }
 
 /// The header as a list, and behind it the text of a scenario, if it has one.
-fn facts(page: &mut Page, header: &Row) {
+fn facts(page: &mut Page, header: &ReportRow) {
     let fields = header.0.iter().filter(|(name, _)| name != TEXT);
     page.facts(fields.map(|(name, value)| (name.as_str(), shown(value))));
     header.get(TEXT).and_then(Value::as_str).into_iter().for_each(|text| page.code(text));
@@ -180,12 +180,12 @@ pub(super) fn title(file: &RowFile) -> String {
 pub(super) fn write(page: &mut Page, number: usize, file: &RowFile) {
     page.section(&id(number), &title(file), "rows", false);
     match &file.content {
-        Content::Text(text) => page.code(text),
-        Content::Rows(blocks) => {
+        RowContent::Text(text) => page.code(text),
+        RowContent::Rows(blocks) => {
             for block in blocks.iter().filter(|block| block.requests.is_empty()) {
                 block.header.iter().for_each(|header| facts(page, header));
             }
-            let rows: Vec<&Row> = blocks.iter().flat_map(|block| &block.rows).collect();
+            let rows: Vec<&ReportRow> = blocks.iter().flat_map(|block| &block.rows).collect();
             let of_chains: Vec<_> = rows.iter().filter_map(|row| row.as_row_of_chain()).collect();
             shards::write(page, &of_chains);
             for (headers, rows) in drawn_together(blocks) {
@@ -199,14 +199,14 @@ pub(super) fn write(page: &mut Page, number: usize, file: &RowFile) {
 }
 
 /// A column for each name that any row has, in the order in which they first appear.
-fn table(rows: &[&Row]) -> Table {
+fn table(rows: &[&ReportRow]) -> Table {
     let mut head: Vec<String> = Vec::new();
     for (name, _) in rows.iter().flat_map(|row| &row.0) {
         if !head.contains(name) {
             head.push(name.clone());
         }
     }
-    let cells = |row: &&Row| {
+    let cells = |row: &&ReportRow| {
         head.iter().map(|name| row.get(name).map_or_else(|| "–".to_owned(), shown)).collect()
     };
     let rows = rows.iter().map(cells).collect();

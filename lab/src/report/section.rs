@@ -6,7 +6,7 @@ use super::cells::{cells, distinct, policies};
 use super::figures::both::Both;
 use super::figures::figures;
 use super::sentence::{lanes, list};
-use crate::record::{FileHeader, Results, Row, Run, Span};
+use crate::record::{FileHeader, RecordedRow, RecordedRun, RecordedSpan, Results};
 
 /// What marks a percentile that lies within the machine's noise.
 const LIMITED: &str = "†";
@@ -106,7 +106,7 @@ fn facts(results: &Results) -> Vec<(&'static str, String)> {
 }
 
 /// What was run: policies, lanes, loads and seeds.
-fn extent(runs: &[Run]) -> String {
+fn extent(runs: &[RecordedRun]) -> String {
     let cells = cells(runs);
     let shown =
         |values: Vec<f64>| values.into_iter().map(|v| Unit::Plain.show(v)).collect::<Vec<_>>();
@@ -131,8 +131,8 @@ fn extent(runs: &[Run]) -> String {
 }
 
 /// What became of packets, apart from how fast: paragraphs with their classes.
-fn packets(runs: &[Run]) -> Vec<(&'static str, String)> {
-    let sum = |of: fn(&Run) -> u64| runs.iter().map(of).sum::<u64>();
+fn packets(runs: &[RecordedRun]) -> Vec<(&'static str, String)> {
+    let sum = |of: fn(&RecordedRun) -> u64| runs.iter().map(of).sum::<u64>();
     let count = |count: u64| Unit::Count.show(count as f64);
     let (lost, duplicated, reordered) =
         (sum(|run| run.lost), sum(|run| run.duplicated), sum(|run| run.reordered));
@@ -169,7 +169,7 @@ fn packets(runs: &[Run]) -> Vec<(&'static str, String)> {
     said
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[RecordedRow]) -> Table {
     let head = [
         "policy",
         "lanes",
@@ -186,17 +186,17 @@ fn table(rows: &[Row]) -> Table {
         "lost, doubled, overtaken",
         "runs",
     ];
-    let cells = |row: &Row| {
-        let us = |name: &str, value: Option<f64>, span: Option<Span>| {
+    let cells = |row: &RecordedRow| {
+        let us = |name: &str, value: Option<f64>, span: Option<RecordedSpan>| {
             let Some(value) = value else { return "–".to_owned() };
             let mark =
                 if row.noise_limited.iter().any(|limited| limited == name) { LIMITED } else { "" };
-            let span = span.filter(|_| row.runs > 1).map(|Span { low, high }| (low, high));
+            let span = span.filter(|_| row.runs > 1).map(|RecordedSpan { low, high }| (low, high));
             Unit::Microseconds.show_in(value, span) + mark
         };
         let whole = |count: u64| Unit::Count.show(count as f64);
         let plain = |value: f64| Unit::Plain.show(value);
-        let Span { low, high } = row.imbalance_span;
+        let RecordedSpan { low, high } = row.imbalance_span;
         let imbalance = Unit::Plain.show_in(row.imbalance, (row.runs > 1).then_some((low, high)));
         vec![
             row.policy.clone(),

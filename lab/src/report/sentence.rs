@@ -2,21 +2,21 @@
 
 use rheostat_plot::Unit;
 
-use super::estimate::{Difference, Estimate};
+use super::estimate::{Difference, ReportEstimate};
 use super::versus::Versus;
 
 /// What others are compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Reference<'a> {
     pub(super) name: &'a str,
-    pub(super) of: Estimate,
+    pub(super) of: ReportEstimate,
 }
 
 /// A value that is compared.
 #[derive(Clone, Debug)]
 pub(super) struct Other<'a> {
     pub(super) name: &'a str,
-    pub(super) of: Estimate,
+    pub(super) of: ReportEstimate,
     /// As a multiple of the reference.
     pub(super) versus: Versus,
     /// Both lie within what the machine does by itself.
@@ -98,7 +98,7 @@ pub(super) fn compared(
 }
 
 /// How much lower or higher a value is, and between what that lies.
-fn change(unit: Unit, other: &Other<'_>, reference: &Estimate) -> String {
+fn change(unit: Unit, other: &Other<'_>, reference: &ReportEstimate) -> String {
     let Other { name, of, versus, .. } = other;
     let value = unit.show(of.value);
     if of.value == 0.0 && of.high == 0.0 {
@@ -160,7 +160,7 @@ mod tests {
     const SLOW: [f64; 6] = [3_000.0, 3_100.0, 3_200.0, 3_300.0, 3_400.0, 3_500.0];
 
     fn said(others: &[Other<'_>]) -> String {
-        let reference = Reference { name: "rss", of: Estimate::of(SLOW).unwrap() };
+        let reference = Reference { name: "rss", of: ReportEstimate::of(SLOW).unwrap() };
         let text = compared("At a load of 0.9", "p95", Unit::Microseconds, &reference, others);
         text.replace('\u{a0}', " ")
     }
@@ -170,7 +170,13 @@ mod tests {
         let pairs: Vec<(f64, f64)> = SLOW.iter().zip(times).map(|(us, t)| (us * t, *us)).collect();
         let values: Vec<f64> = pairs.iter().map(|(us, _)| *us).collect();
         let versus = Versus::between(&values, &SLOW, &pairs).unwrap();
-        Other { name, of: Estimate::of(values).unwrap(), versus, is_limited: false, chance: None }
+        Other {
+            name,
+            of: ReportEstimate::of(values).unwrap(),
+            versus,
+            is_limited: false,
+            chance: None,
+        }
     }
 
     #[test]
@@ -198,7 +204,7 @@ mod tests {
     #[test]
     fn a_single_run_claims_nothing() {
         let versus = Versus::between(&[3.0], &SLOW[..1], &[(3.0, SLOW[0])]).unwrap();
-        let of = Estimate::of([3.0]).unwrap();
+        let of = ReportEstimate::of([3.0]).unwrap();
         let text = said(&[Other { name: "rsspp", of, versus, is_limited: false, chance: None }]);
         let end = "rsspp 3 µs: too few runs to tell a difference from chance.";
         assert!(text.ends_with(end), "{text}");

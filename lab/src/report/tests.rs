@@ -7,7 +7,7 @@ use rheostat_measure::machine::Machine;
 use super::figures::both::Both;
 use super::figures::figures;
 use crate::noise::Noise;
-use crate::record::{FileHeader, Plans, Results, Run, Series};
+use crate::record::{FileHeader, Plans, RecordedRun, Results, Series};
 
 /// The shape of made-up results.
 pub(super) struct Sample {
@@ -88,7 +88,7 @@ impl Sample {
         load: f64,
         seed: u64,
         random: &mut SmallRng,
-    ) -> Run {
+    ) -> RecordedRun {
         const CAPACITY: f64 = 220_000.0;
         let seconds = 1.3;
         let hottest = load * (1.0 + uneven);
@@ -98,7 +98,7 @@ impl Sample {
         let wait = wait * random.random_range(0.9..1.1);
         let latency = |share: f64| 5.0 - wait * (1.0 - share.min(0.99999)).ln();
         let moves = if policy == "rss" { 0 } else { 8 + (uneven * 100.0) as u64 };
-        Run {
+        RecordedRun {
             scenario: scenario.into(),
             policy: policy.into(),
             lanes,
@@ -110,7 +110,7 @@ impl Sample {
             packets: packets as u64,
             delivered: (packets - dropped) as u64,
             dropped: dropped as u64,
-            latency_us: Run::SHARES.iter().map(|&share| (share, latency(share))).collect(),
+            latency_us: RecordedRun::SHARES.iter().map(|&share| (share, latency(share))).collect(),
             imbalance: 1.0 + uneven,
             spread: Some(2.0 * uneven),
             migrations: moves,
@@ -124,7 +124,7 @@ impl Sample {
                 solve_us_p99: 5.0 * f64::from(lanes),
             }),
             series: self.series((policy, uneven), lanes, load, dropped, moves, random),
-            ..Run::default()
+            ..RecordedRun::default()
         }
     }
 
@@ -263,9 +263,9 @@ fn sentences_go_by_the_numbers() {
         // The same with other values: a factor of a thousand up or down.
         let factor = if run.seed % 2 == 0 { 1e3 } else { 1e-3 };
         let latency_us = run.latency_us.iter().map(|(share, us)| (*share, us * factor)).collect();
-        Run { policy: "rss-again".into(), latency_us, ..run.clone() }
+        RecordedRun { policy: "rss-again".into(), latency_us, ..run.clone() }
     });
-    let again: Vec<Run> = again.collect();
+    let again: Vec<RecordedRun> = again.collect();
     twice.runs.extend(again);
     let hidden = says(&twice, "p95 against load");
     assert!(hidden.contains("Not shown: rsspp") && !hidden.contains("lower"), "{hidden}");
@@ -310,8 +310,12 @@ fn odd_results_still_make_a_page() {
     single.runs.truncate(1);
     let mut bare = sample("balance");
     for run in &mut bare.runs {
-        *run =
-            Run { policy: run.policy.clone(), lanes: run.lanes, load: run.load, ..Run::default() };
+        *run = RecordedRun {
+            policy: run.policy.clone(),
+            lanes: run.lanes,
+            load: run.load,
+            ..RecordedRun::default()
+        };
     }
     let mut odd = sample("balance");
     for run in &mut odd.runs {

@@ -4,8 +4,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat_measure::confidence::{LEAST, Median};
 
-use super::cells::Cell;
-use super::estimate::{Difference, Estimate};
+use super::cells::ReportCell;
+use super::estimate::{Difference, ReportEstimate};
 use super::metric::Metric;
 
 /// How some runs stand to others, which are the reference.
@@ -27,8 +27,12 @@ impl Versus {
     ///
     /// Runs with the same seed had the same packets at the same times, so what differs between them is not the
     /// traffic: they are compared pair by pair where there are enough.
-    pub(super) fn of(metric: &Metric, one: &Cell<'_>, reference: &Cell<'_>) -> Option<Versus> {
-        let values = |cell: &Cell<'_>| -> Vec<f64> {
+    pub(super) fn of(
+        metric: &Metric,
+        one: &ReportCell<'_>,
+        reference: &ReportCell<'_>,
+    ) -> Option<Versus> {
+        let values = |cell: &ReportCell<'_>| -> Vec<f64> {
             let all = cell.runs.iter().filter_map(|run| (metric.of)(run));
             all.filter(|value| !value.is_nan()).collect()
         };
@@ -45,8 +49,8 @@ impl Versus {
         reference: &[f64],
         pairs: &[(f64, f64)],
     ) -> Option<Versus> {
-        let of = Estimate::of(values.iter().copied())?;
-        let of_reference = Estimate::of(reference.iter().copied())?;
+        let of = ReportEstimate::of(values.iter().copied())?;
+        let of_reference = ReportEstimate::of(reference.iter().copied())?;
         let is_paired = pairs.len() >= LEAST;
         let Median { value, low, high } = if is_paired {
             Median::of(pairs.iter().map(|(one, other)| quotient(*one, *other)).collect())

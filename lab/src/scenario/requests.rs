@@ -15,7 +15,7 @@ use rheostat_tcp::sched::{Scheduler, SchedulerName};
 use serde::Deserialize;
 
 pub use self::run::SimulationError;
-use super::{Problem, ScenarioError, parsed, quantity, read};
+use super::{ScenarioError, ScenarioProblem, parsed, quantity, read};
 use crate::offered_load::OfferedLoad;
 use crate::sched::RigWorkload;
 use crate::sim::sched::{CONNECTIONS, CostsSource, HIGHEST_LOAD, MOST_CORES, Workload};
@@ -230,7 +230,7 @@ impl RequestScenario {
         self.service.workloads.iter().map(|workload| &workload.0)
     }
 
-    fn problem(&self) -> Option<Problem> {
+    fn problem(&self) -> Option<ScenarioProblem> {
         let in_simulation = || match self.rig {
             Rig::Pumped => None,
             Rig::Simulated => self.problem_in_simulation(),
@@ -238,7 +238,7 @@ impl RequestScenario {
         self.problem_of_lists().or_else(|| self.problem_of_numbers()).or_else(in_simulation)
     }
 
-    fn problem_of_lists(&self) -> Option<Problem> {
+    fn problem_of_lists(&self) -> Option<ScenarioProblem> {
         let empty = |what: &str| format!("needs at least one {what}");
         if self.schedulers.is_empty() {
             return Some(("schedulers", empty("scheduler, such as \"inline-dfcfs\"")));
@@ -264,7 +264,7 @@ impl RequestScenario {
         None
     }
 
-    fn problem_of_numbers(&self) -> Option<Problem> {
+    fn problem_of_numbers(&self) -> Option<ScenarioProblem> {
         let window = Duration::from_millis(1)..=Duration::from_secs(10);
         let lock = 0.0..=1e6;
         for (key, is_possible, range) in [
@@ -296,7 +296,7 @@ impl RequestScenario {
     }
 
     /// What cannot be simulated.
-    fn problem_in_simulation(&self) -> Option<Problem> {
+    fn problem_in_simulation(&self) -> Option<ScenarioProblem> {
         if self.service.arrivals != ArrivalProcess::Exponential {
             let what =
                 "a simulation has exponential gaps; leave this out, or take rig = \"pumped\"";

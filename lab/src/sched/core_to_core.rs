@@ -24,9 +24,9 @@ const LIKE: f64 = 1.5;
 
 /// A line on which a thread answers another.
 #[repr(align(128))]
-struct Line(AtomicU32);
+struct CacheLine(AtomicU32);
 
-impl Line {
+impl CacheLine {
     /// Waits for `number`. Relaxed, as nothing is behind the number.
     fn wait_for(&self, number: u32) {
         let mut looks = 0_u32;
@@ -46,7 +46,7 @@ impl Line {
 /// # Errors
 /// [`CoreError`] if a thread cannot be pinned.
 pub(super) fn core_to_core_ns([near, far]: [CoreId; 2]) -> Result<f64, CoreError> {
-    let (there, back) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(0)));
+    let (there, back) = (CacheLine(AtomicU32::new(0)), CacheLine(AtomicU32::new(0)));
     let start = Barrier::new(2);
     let last = ROUND_TRIPS * BATCHES as u32;
     thread::scope(|scope| {

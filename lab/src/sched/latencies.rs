@@ -7,7 +7,7 @@ use rheostat_measure::confidence::Median;
 use rheostat_measure::quantiles::{Sorted, rank};
 
 use super::measurement::OpenRun;
-use super::rig::Sample;
+use super::rig::RigSample;
 use crate::delays::delays;
 use hdrhistogram::Histogram;
 
@@ -16,7 +16,7 @@ const BEYOND: f64 = 10.0;
 
 /// The percentiles of windows, in microseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Latencies {
+pub(super) struct SchedLatencies {
     p50: Vec<f64>,
     p99: Vec<f64>,
     p999: Vec<f64>,
@@ -29,14 +29,14 @@ pub(super) struct Latencies {
     count: u64,
 }
 
-impl Latencies {
+impl SchedLatencies {
     /// Adds the windows of a run.
     pub(super) fn add(&mut self, run: &OpenRun) {
         run.windows.iter().for_each(|window| self.add_window(window));
     }
 
-    fn add_window(&mut self, samples: &[Sample]) {
-        let of = |class: fn(&Sample) -> bool| {
+    fn add_window(&mut self, samples: &[RigSample]) {
+        let of = |class: fn(&RigSample) -> bool| {
             let mut times: Vec<u32> =
                 samples.iter().filter(|sample| class(sample)).map(|s| s.latency).collect();
             times.sort_unstable();
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn percentiles_are_medians_of_the_windows() {
-        let mut latencies = Latencies::default();
-        let window = |add: u64, class: u8| -> Vec<Sample> {
-            (1..=10_000).map(|latency| Sample::new(7, 7 + latency + add, class, 40)).collect()
+        let mut latencies = SchedLatencies::default();
+        let window = |add: u64, class: u8| -> Vec<RigSample> {
+            (1..=10_000).map(|latency| RigSample::new(7, 7 + latency + add, class, 40)).collect()
         };
         for (add, class) in [(0, 0), (1_000, 0), (5_000_000, 1)] {
             latencies.add_window(&window(add, class));
@@ -153,6 +153,6 @@ mod tests {
         let times: Vec<u32> = (1..=9_999).collect();
         assert_eq!(quantile_us(&times, 0.999), None);
         assert_eq!(quantile_us(&times, 0.99), Some(9.9));
-        assert_eq!(Latencies::default().ci95(), None);
+        assert_eq!(SchedLatencies::default().ci95(), None);
     }
 }

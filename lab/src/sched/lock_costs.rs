@@ -86,11 +86,11 @@ pub(super) fn measure_locks(
 }
 
 /// A device that always has packets, or never.
-struct Source {
+struct LockSource {
     is_empty: bool,
 }
 
-impl RxQueue for Source {
+impl RxQueue for LockSource {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, _now: Time) -> usize {
         let before = burst.len();
         while !self.is_empty
@@ -116,25 +116,25 @@ impl RxQueue for Source {
 }
 
 /// A thread's part in queues.
-struct Receiver {
+struct LockReceiver {
     queue: Box<dyn RxQueue>,
     burst: Burst,
     pool: PoolCache,
 }
 
 /// The parts of two threads. Only the first one's device has packets.
-fn receivers(sharing: Sharing) -> Result<[Receiver; 2], SchedBenchError> {
+fn receivers(sharing: Sharing) -> Result<[LockReceiver; 2], SchedBenchError> {
     let pool = lanes::pool(1_024)?;
-    let source = |is_empty| Box::new(Source { is_empty }) as Box<dyn RxQueue>;
+    let source = |is_empty| Box::new(LockSource { is_empty }) as Box<dyn RxQueue>;
     let mut queues = share_receive(vec![source(false), source(true)], sharing).into_iter();
-    Ok([(); 2].map(|()| Receiver {
+    Ok([(); 2].map(|()| LockReceiver {
         queue: queues.next().expect("there are two"),
         burst: Burst::new(),
         pool: PoolCache::new(pool.clone()),
     }))
 }
 
-impl Receiver {
+impl LockReceiver {
     /// Takes what the thread may, and returns how long that took; `None` if the device was looked at, or there was nothing.
     fn receive(&mut self, clock: &Clock) -> Option<u64> {
         let from = cycles_in_order(clock);
@@ -200,17 +200,17 @@ pub(super) fn reading_ns(clock: &Clock, read: impl Fn(&Clock) -> Cycles) -> f64 
 }
 
 /// One step of a thread, timed if it is one that counts.
-type Step<'a> = &'a mut (dyn FnMut() -> Option<u64> + Send);
+type LockStep<'a> = &'a mut (dyn FnMut() -> Option<u64> + Send);
 
 /// Times steps of two threads, each of which has so many turns of so many steps in a row.
 fn in_turn(
     turns: usize,
     cores: [CoreId; 2],
     row: [usize; 2],
-    steps: [Step<'_>; 2],
+    steps: [LockStep<'_>; 2],
 ) -> Result<[Vec<u64>; 2], CoreError> {
     let turn = AtomicUsize::new(0);
-    let run = |number: usize, step: Step<'_>| {
+    let run = |number: usize, step: LockStep<'_>| {
         let mut times = Vec::with_capacity(turns);
         let pinned = pin_current_thread(cores[number]);
         for _ in 0..turns {
@@ -239,11 +239,11 @@ fn in_turn(
 /// The time from packet to packet, where both threads take them as fast as they can.
 fn contended(
     cores: [CoreId; 2],
-    receivers: [&mut Receiver; 2],
+    receivers: [&mut LockReceiver; 2],
     clock: &Clock,
 ) -> Result<f64, CoreError> {
     let start = Barrier::new(2);
-    let run = |core: CoreId, receiver: &mut Receiver| {
+    let run = |core: CoreId, receiver: &mut LockReceiver| {
         let pinned = pin_current_thread(core);
         start.wait();
         let from = Instant::now();

@@ -7,7 +7,7 @@ use rheostat_base::{ClockSource, Time};
 use rheostat_load::ArrivalProcess;
 
 use super::error::SchedBenchError;
-use super::rig::{Offered, Plan, Sample, Samples, Totals};
+use super::rig::{Offered, Plan, RigSample, RigTotals, Samples};
 use super::service::{RunningService, TIMEOUT};
 
 /// What passes before anything is measured.
@@ -94,7 +94,7 @@ pub(super) fn measure_capacity(
 #[derive(Clone, Debug)]
 pub(super) struct OpenRun {
     /// The replies to requests that were due in each window, by when they were due.
-    pub(super) windows: Vec<Vec<Sample>>,
+    pub(super) windows: Vec<Vec<RigSample>>,
     /// Requests of the windows that were not answered within [`DRAIN`] of the last.
     pub(super) unanswered: u64,
     /// Requests that were due in the windows, per second.
@@ -150,7 +150,7 @@ pub(super) fn measure_open(
 }
 
 /// Waits until so many requests are answered, or until `end`. Returns what was done.
-fn wait_for(service: &RunningService, earlier: &Totals, requests: u64, end: Time) -> Totals {
+fn wait_for(service: &RunningService, earlier: &RigTotals, requests: u64, end: Time) -> RigTotals {
     loop {
         let done = service.clients.totals().since(earlier);
         if done.replies >= requests || service.clock.now() >= end {
@@ -190,7 +190,7 @@ impl Split {
     }
 
     /// Samples by the window in which they were due.
-    fn by_due<'a>(&self, samples: impl Iterator<Item = &'a Sample>) -> Vec<Vec<Sample>> {
+    fn by_due<'a>(&self, samples: impl Iterator<Item = &'a RigSample>) -> Vec<Vec<RigSample>> {
         let mut windows = vec![Vec::new(); self.windows as usize];
         for sample in samples {
             if let Some(window) = self.window_of(sample.due) {
@@ -201,8 +201,8 @@ impl Split {
     }
 
     /// Replies that left in any of the windows.
-    fn left<'a>(&self, samples: impl Iterator<Item = &'a Sample>) -> usize {
-        let left = |sample: &&Sample| {
+    fn left<'a>(&self, samples: impl Iterator<Item = &'a RigSample>) -> usize {
+        let left = |sample: &&RigSample| {
             self.window_of(sample.due.saturating_add(sample.latency.into())).is_some()
         };
         samples.filter(left).count()
@@ -218,7 +218,7 @@ mod tests {
         let split =
             Split { from: Time::from_nanos(1_000), window: Duration::from_nanos(100), windows: 2 };
         let samples = [(900, 50), (999, 150), (1_000, 250), (1_099, 1), (1_100, 0), (1_200, 1)]
-            .map(|(due, latency)| Sample::new(due, due + latency, 0, 0));
+            .map(|(due, latency)| RigSample::new(due, due + latency, 0, 0));
         let windows = split.by_due(samples.iter());
         let dues = |window: usize| windows[window].iter().map(|s| s.due).collect::<Vec<_>>();
         assert_eq!((dues(0), dues(1)), (vec![1_000, 1_099], vec![1_100]));

@@ -9,8 +9,8 @@ use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use super::rig::REQUEST;
 
 /// Answers each request with its moments, in ticks of the time-stamp counter: `target` is when it was parsed, `took` the rest
-/// ([`Moments`]), of each at most 2²¹ ticks.
-pub(super) struct Probe {
+/// ([`ProbeMoments`]), of each at most 2²¹ ticks.
+pub(super) struct SchedProbe {
     pub(super) clock: Clock,
     /// How long it works on a request, in nanoseconds.
     pub(super) work: u64,
@@ -28,7 +28,7 @@ pub(super) struct Parsing {
 
 /// What a reply of the probe says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moments {
+pub(super) struct ProbeMoments {
     /// When parsing began.
     pub(super) parsed: u64,
     /// How long it took.
@@ -42,20 +42,20 @@ pub(super) struct Moments {
 const BITS: u32 = 21;
 const MOST: u32 = (1 << BITS) - 1;
 
-impl Moments {
+impl ProbeMoments {
     fn pack(self) -> (u64, u64) {
         let parts = [self.parse, self.handle, self.encode];
         let parts = parts.iter().fold(0, |all, part| all << BITS | u64::from((*part).min(MOST)));
         (self.parsed, parts)
     }
 
-    pub(super) fn of(reply: &WorkReply) -> Moments {
+    pub(super) fn of(reply: &WorkReply) -> ProbeMoments {
         let part = |place: u32| (reply.took >> (BITS * place)) as u32 & MOST;
-        Moments { parsed: reply.target, parse: part(2), handle: part(1), encode: part(0) }
+        ProbeMoments { parsed: reply.target, parse: part(2), handle: part(1), encode: part(0) }
     }
 }
 
-impl Application for Probe {
+impl Application for SchedProbe {
     type Conn = ();
     type Worker = ();
     type Request = Parsing;
@@ -97,7 +97,7 @@ impl Application for Probe {
         let ticks = |from: u64, to: u64| u32::try_from(to.wrapping_sub(from)).unwrap_or(u32::MAX);
         let (parse, handle) = (ticks(began, ended), ticks(ended, handled));
         let encode = ticks(handled, self.clock.cycles().0);
-        let (target, took) = Moments { parsed: began, parse, handle, encode }.pack();
+        let (target, took) = ProbeMoments { parsed: began, parse, handle, encode }.pack();
         let length = REQUEST as u32;
         WorkReply { number, length, class: 0, target, took }.write(|bytes| out.put(bytes));
         Encoded::Done
@@ -112,23 +112,23 @@ mod tests {
 
     #[test]
     fn moments_pass_through_a_reply() {
-        let moments = Moments { parsed: 1 << 60 | 5, parse: 77, handle: 1, encode: MOST };
+        let moments = ProbeMoments { parsed: 1 << 60 | 5, parse: 77, handle: 1, encode: MOST };
         let (target, took) = moments.pack();
-        let longer = Moments { encode: u32::MAX, ..moments };
+        let longer = ProbeMoments { encode: u32::MAX, ..moments };
         assert_eq!(longer.pack(), (target, took));
         let reply = WorkReply { number: 1, length: 128, class: 0, target, took };
-        assert_eq!(Moments::of(&reply), moments);
+        assert_eq!(ProbeMoments::of(&reply), moments);
     }
 
     #[test]
     fn a_request_is_answered_with_its_number() {
-        let probe = Probe { clock: Clock::new(), work: 0 };
+        let probe = SchedProbe { clock: Clock::new(), work: 0 };
         let mut sent = Vec::new();
         let request = WorkRequest { number: 9, length: 128, draw: 0, time: 0, class: 0 };
         request.write(|bytes| sent.extend_from_slice(bytes));
         let rehearsal = rheostat_serve::rehearse(&probe, &[&sent[..60], &sent[60..]]);
         let reply = WorkReply::parse(&rehearsal.said).unwrap();
         assert_eq!((reply.number, reply.length), (9, 128));
-        assert!(Moments::of(&reply).parsed > 0);
+        assert!(ProbeMoments::of(&reply).parsed > 0);
     }
 }

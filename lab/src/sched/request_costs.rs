@@ -40,7 +40,7 @@ use super::core_to_core::{are_like, core_to_core_ns, first_two, range};
 use super::error::SchedBenchError;
 use super::lock_costs::{LockCosts, measure_locks, reading_ns};
 use super::members::lanes;
-use super::probe::Probe;
+use super::probe::SchedProbe;
 use super::rig::{Plan, Stages};
 use super::service::{RunningService, ServiceConfig};
 use crate::costs::{Distribution, wakes};
@@ -235,7 +235,7 @@ impl Probes {
             records_stages: true,
             is_timed: false,
         };
-        let service = RunningService::start(&config, Probe { clock: clock.clone(), work })?;
+        let service = RunningService::start(&config, SchedProbe { clock: clock.clone(), work })?;
         service.clients.follow(Plan::Closed { under_way });
         thread::sleep(WARM_UP);
         service.clients.record_stages(MOST);

@@ -33,10 +33,10 @@ mod stages;
 mod tests;
 mod transmitting;
 
-pub(crate) use counters::Totals;
+pub(crate) use counters::RigTotals;
 pub(crate) use device::Clients;
 pub(crate) use population::{MOST_CLIENTS, RigConfig};
 pub(crate) use request_frame::REQUEST;
-pub(crate) use samples::{Sample, Samples};
+pub(crate) use samples::{RigSample, Samples};
 pub(crate) use schedule::{Offered, Plan};
 pub(crate) use stages::Stages;

@@ -19,7 +19,7 @@ use rheostat_tcp::sched::{Outstanding, Scheduler};
 
 use super::error::SchedBenchError;
 use super::members::{self, MEMBERS_TIME};
-use super::rig::{Clients, RigConfig, Totals};
+use super::rig::{Clients, RigConfig, RigTotals};
 use super::workload::RigWorkload;
 use crate::testbed::lanes::{finish, pool};
 use crate::testbed::{Cores, server};
@@ -151,7 +151,7 @@ impl RunningService {
         let service = totals.named().filter(|(name, _)| {
             name.starts_with("ignored_") || ["retransmitted", "unclaimed", "panics"].contains(name)
         });
-        let Totals { broken, no_buffer, stray, .. } = self.clients.totals();
+        let RigTotals { broken, no_buffer, stray, .. } = self.clients.totals();
         let clients = [("broken", broken), ("no_buffer", no_buffer), ("stray", stray)];
         let sample = self.runtime.view().sample();
         let dropped = sample.dropped().map(|(reason, count)| (reason.name(), count));
@@ -189,7 +189,7 @@ impl RunningService {
         let ended = finish(self.runtime);
         self.members.map(|members| members.stop_within(MEMBERS_TIME).into_result()).transpose()?;
         ended?;
-        let Totals { broken, no_buffer, stray, .. } = totals;
+        let RigTotals { broken, no_buffer, stray, .. } = totals;
         if broken + no_buffer + stray + unrecorded > 0 {
             let scheduler = self.name;
             return Err(SchedBenchError::Unsound {

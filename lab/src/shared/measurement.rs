@@ -14,9 +14,9 @@ use rheostat_packet::{Mempool, MempoolConfig};
 
 use super::queue::Queue;
 use super::reordering::Reordering;
-use super::source::Source;
-use super::worker::{self, Run, Seen};
-use super::{QueueKind, SharedBench, Work};
+use super::source::SharedSource;
+use super::worker::{self, WorkerObservation, WorkerRun};
+use super::{PacketWork, QueueKind, SharedBench};
 use crate::error::BenchError;
 use crate::testbed::Cores;
 
@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 const LEAD: u64 = 2_000_000;
 
 /// Workers, bytes of a packet, and what is done with it.
-pub(super) type Case = (usize, usize, Work);
+pub(super) type SharedCase = (usize, usize, PacketWork);
 
 /// Million packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,12 +49,12 @@ pub(super) struct Order {
 
 fn queues(
     kind: QueueKind,
-    case: Case,
+    case: SharedCase,
     bench: &SharedBench,
     sources: Vec<(u64, Vec<u64>)>,
 ) -> Vec<Queue> {
     let (_, size, _) = case;
-    let source = |(count, due)| Source::new(size, bench.descriptors, count, due);
+    let source = |(count, due)| SharedSource::new(size, bench.descriptors, count, due);
     sources.into_iter().map(|each| Queue::new(kind, source(each))).collect()
 }
 
@@ -64,7 +64,7 @@ fn count(kind: QueueKind, workers: usize) -> usize {
 }
 
 /// A buffer for every descriptor that may have been claimed and not have left, and what workers keep.
-fn pool(bench: &SharedBench, (workers, size, _): Case) -> Result<Mempool, BenchError> {
+fn pool(bench: &SharedBench, (workers, size, _): SharedCase) -> Result<Mempool, BenchError> {
     let buffers = (bench.descriptors as usize * workers + 1_024 * (workers + 1)) as u32;
     let data_room = (size + 128).next_multiple_of(64) as u16;
     Ok(Mempool::new(&MempoolConfig { buffers, data_room, ..MempoolConfig::default() })?)
@@ -72,12 +72,12 @@ fn pool(bench: &SharedBench, (workers, size, _): Case) -> Result<Mempool, BenchE
 
 /// Runs the workers until `over`, which the calling thread waits for, or until all packets wanted have left.
 fn work(
-    run: &Run<'_>,
+    run: &WorkerRun<'_>,
     workers: usize,
     cores: &Cores,
     pool: &Mempool,
     over: impl FnOnce(),
-) -> Vec<Seen> {
+) -> Vec<WorkerObservation> {
     let (ready, cores) = (Barrier::new(workers + 1), cores.in_turn(workers));
     thread::scope(|scope| {
         let threads: Vec<_> = cores
@@ -98,7 +98,7 @@ fn work(
 /// The rate of each kind of queue, in turn in each round.
 pub(super) fn measure_rates(
     bench: &SharedBench,
-    case: Case,
+    case: SharedCase,
     cores: &Cores,
 ) -> Result<Vec<Rate>, BenchError> {
     let (workers, _, _) = case;
@@ -110,7 +110,7 @@ pub(super) fn measure_rates(
             let sources = vec![(u64::MAX, Vec::new()); count(kind, workers)];
             let queues = queues(kind, case, bench, sources);
             let (stop, left) = (AtomicBool::new(false), AtomicU64::new(0));
-            let run = Run {
+            let run = WorkerRun {
                 queues: &queues,
                 clock: &clock,
                 work: case.2,
@@ -145,7 +145,7 @@ pub(super) fn measure_rates(
 pub(super) fn measure_order(
     bench: &SharedBench,
     kind: QueueKind,
-    case: Case,
+    case: SharedCase,
     cores: &Cores,
 ) -> Result<Order, BenchError> {
     let each = bench.packets / count(kind, case.0) as u64;
@@ -157,7 +157,7 @@ pub(super) fn measure_order(
 pub(super) fn measure_latency(
     bench: &SharedBench,
     kind: QueueKind,
-    case: Case,
+    case: SharedCase,
     (pps, cores): (f64, &Cores),
 ) -> Result<Order, BenchError> {
     let queues = count(kind, case.0);
@@ -181,7 +181,7 @@ pub(super) fn measure_latency(
 fn measure_departures(
     bench: &SharedBench,
     kind: QueueKind,
-    case: Case,
+    case: SharedCase,
     (clock, cores): (&Clock, &Cores),
     sources: Vec<(u64, Vec<u64>)>,
 ) -> Result<Order, BenchError> {
@@ -190,7 +190,7 @@ fn measure_departures(
     let queues = queues(kind, case, bench, sources);
     let wanted: u64 = queues.iter().map(|queue| queue.source().count()).sum();
     let (stop, left) = (AtomicBool::new(false), AtomicU64::new(0));
-    let run = Run {
+    let run = WorkerRun {
         queues: &queues,
         clock,
         work: work_done,
@@ -228,7 +228,7 @@ fn measure_departures(
 }
 
 /// What became of the order of packets that left through these workers.
-fn judge(seen: &[Seen], sent: u64) -> Reordering {
+fn judge(seen: &[WorkerObservation], sent: u64) -> Reordering {
     let mut departures: Vec<(u64, u64)> =
         seen.iter().flat_map(|one| one.departures.iter().copied()).collect();
     departures.sort_unstable();

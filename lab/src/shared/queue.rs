@@ -8,16 +8,16 @@ use rheostat_io::backend::shared_ring::{Claim, ClaimSize, Claims, NoClaim, Readi
 use rheostat_packet::{BURST, Burst, PoolCache};
 
 use super::QueueKind;
-use super::source::Source;
+use super::source::SharedSource;
 
 /// What workers receive from.
 pub(super) struct Queue {
-    source: Source,
-    way: Way,
+    source: SharedSource,
+    way: QueueSharing,
 }
 
 /// How they do.
-enum Way {
+enum QueueSharing {
     NonBlocking(Claims),
     Ordered(Claims, Box<Turns<Departure>>),
     SpinLock(TryLock<u64>),
@@ -35,7 +35,7 @@ pub(super) struct Departure {
 
 /// What was received: packets from one number to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct QueueReceived {
     first: u64,
     end: u64,
 }
@@ -55,21 +55,21 @@ impl Hold {
 }
 
 impl Queue {
-    pub(super) fn new(kind: QueueKind, source: Source) -> Queue {
+    pub(super) fn new(kind: QueueKind, source: SharedSource) -> Queue {
         let capacity = source.descriptors();
         let way = match kind {
-            QueueKind::NonBlocking => Way::NonBlocking(Claims::new(capacity)),
+            QueueKind::NonBlocking => QueueSharing::NonBlocking(Claims::new(capacity)),
             QueueKind::Ordered => {
-                Way::Ordered(Claims::new(capacity), Box::new(Turns::new(capacity)))
+                QueueSharing::Ordered(Claims::new(capacity), Box::new(Turns::new(capacity)))
             }
-            QueueKind::SpinLock => Way::SpinLock(TryLock::new(0)),
-            QueueKind::Mutex => Way::Mutex(Mutex::new(0)),
-            QueueKind::PerWorker => Way::Own(TryLock::new(0)),
+            QueueKind::SpinLock => QueueSharing::SpinLock(TryLock::new(0)),
+            QueueKind::Mutex => QueueSharing::Mutex(Mutex::new(0)),
+            QueueKind::PerWorker => QueueSharing::Own(TryLock::new(0)),
         };
         Queue { source, way }
     }
 
-    pub(super) fn source(&self) -> &Source {
+    pub(super) fn source(&self) -> &SharedSource {
         &self.source
     }
 
@@ -81,19 +81,19 @@ impl Queue {
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: u64,
-    ) -> Option<Received> {
+    ) -> Option<QueueReceived> {
         let next = match &self.way {
-            Way::NonBlocking(claims) => {
+            QueueSharing::NonBlocking(claims) => {
                 return self.claim((claims, u64::MAX), hold, burst, pool, now);
             }
-            Way::Ordered(claims, turns) => {
+            QueueSharing::Ordered(claims, turns) => {
                 return self.claim((claims, turns.bound()), hold, burst, pool, now);
             }
-            Way::Mutex(next) => {
+            QueueSharing::Mutex(next) => {
                 let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
                 return self.take(&mut next, burst, pool, now);
             }
-            Way::SpinLock(next) | Way::Own(next) => next,
+            QueueSharing::SpinLock(next) | QueueSharing::Own(next) => next,
         };
         let mut next = loop {
             match next.try_lock() {
@@ -112,13 +112,13 @@ impl Queue {
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: u64,
-    ) -> Option<Received> {
+    ) -> Option<QueueReceived> {
         let mut claim = match hold.claim.take() {
             Some(claim) => claim,
             None => self.new_claim((claims, bound), &mut hold.size, now)?,
         };
         let taken = claim.take(BURST);
-        let received = Received { first: taken.start, end: taken.end };
+        let received = QueueReceived { first: taken.start, end: taken.end };
         // Another worker wrote the next ones when it took the lap before.
         self.source.prefetch(claim.left().take(BURST));
         burst.extend(taken.filter_map(|number| self.source.take(number, pool)));
@@ -162,25 +162,27 @@ impl Queue {
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: u64,
-    ) -> Option<Received> {
+    ) -> Option<QueueReceived> {
         let first = *next;
         let ready = (first..first + BURST as u64).take_while(|n| self.source.is_ready(*n, now));
         let end = first + ready.count() as u64;
         burst.extend((first..end).filter_map(|number| self.source.take(number, pool)));
         *next = end;
-        (end > first).then_some(Received { first, end })
+        (end > first).then_some(QueueReceived { first, end })
     }
 
     /// Sends what was made of `received`, through `leave`: at once, or when what is before it has left.
     #[inline]
     pub(super) fn send(
         &self,
-        received: Received,
+        received: QueueReceived,
         departure: Departure,
         mut leave: impl FnMut(Departure),
     ) {
         match &self.way {
-            Way::Ordered(_, turns) => turns.close(received.first, received.end, departure, leave),
+            QueueSharing::Ordered(_, turns) => {
+                turns.close(received.first, received.end, departure, leave)
+            }
             _ => leave(departure),
         }
     }

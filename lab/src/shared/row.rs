@@ -4,11 +4,11 @@ use rheostat_measure::record::{Column, TableRow};
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{Order, Rate};
-use super::{QueueKind, Work};
+use super::{PacketWork, QueueKind};
 
 /// A kind of queue with so many workers. The fields are those of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SharedStateRow {
     /// The kind of queue: non-blocking, ordered, spin-lock, mutex or per-worker.
     pub queue: String,
     /// Workers.
@@ -46,15 +46,15 @@ pub struct Row {
     pub ordered_delay_p99_us: Option<f64>,
 }
 
-impl Row {
+impl SharedStateRow {
     pub(super) fn new(
         queue: QueueKind,
-        (workers, size, work): (usize, usize, Work),
+        (workers, size, work): (usize, usize, PacketWork),
         rate: &Rate,
         order: &Order,
-    ) -> Row {
+    ) -> SharedStateRow {
         let measured = |value: f64| (value > 0.0).then_some(value);
-        let mut row = Row {
+        let mut row = SharedStateRow {
             queue: queue.name().to_owned(),
             workers,
             size,
@@ -109,8 +109,8 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for SharedStateRow {
+    const COLUMNS: &'static [Column<SharedStateRow>] = &[
         Column::name("queue", 13, |row| &row.queue),
         Column::count("workers", 7, |row| row.workers as u64),
         Column::count("bytes", 5, |row| row.size as u64),

@@ -10,7 +10,7 @@ use rheostat_packet::{Mbuf, PoolCache};
 pub(super) const HEADERS: usize = 42;
 
 /// The packets of one queue: numbered, all of one flow, and ready at once or when they are due.
-pub(super) struct Source {
+pub(super) struct SharedSource {
     frame: Vec<u8>,
     /// When packets are due, in nanoseconds of the clock, by number; always, where there are none.
     due: Vec<u64>,
@@ -27,9 +27,9 @@ struct Descriptor {
     state: AtomicU64,
 }
 
-impl Source {
+impl SharedSource {
     /// `count` packets of `size` bytes, due at these times if any are given.
-    pub(super) fn new(size: usize, descriptors: u64, count: u64, due: Vec<u64>) -> Source {
+    pub(super) fn new(size: usize, descriptors: u64, count: u64, due: Vec<u64>) -> SharedSource {
         let (from, to) = ("10.0.0.1".parse(), "192.0.2.1".parse());
         let (from, to) = (from.expect("an address"), to.expect("an address"));
         let payload = vec![0; size.max(HEADERS + 8) - HEADERS];
@@ -39,7 +39,7 @@ impl Source {
             .with_ethernet(ethernet)
             .to_vec();
         let descriptors = (0..descriptors).map(|_| Descriptor::default()).collect();
-        Source { frame, due, count, descriptors }
+        SharedSource { frame, due, count, descriptors }
     }
 
     /// How many descriptors there are.

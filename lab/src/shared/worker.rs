@@ -8,7 +8,7 @@ use rheostat_base::{Clock, ClockSource, CoreId, Histogram};
 use rheostat_kernel::core_set::pin_current_thread;
 use rheostat_packet::{Burst, Mbuf, Mempool, PoolCache};
 
-use super::Work;
+use super::PacketWork;
 use super::queue::{Departure, Hold, Queue};
 use super::source::number_of;
 
@@ -20,11 +20,11 @@ const ROUTES: usize = 1 << 16;
 const DRAWS: u32 = 100;
 
 /// What the workers of a run share.
-pub(super) struct Run<'a> {
+pub(super) struct WorkerRun<'a> {
     /// One, or one per worker.
     pub(super) queues: &'a [Queue],
     pub(super) clock: &'a Clock,
-    pub(super) work: Work,
+    pub(super) work: PacketWork,
     /// Set when the time is over.
     pub(super) stop: &'a AtomicBool,
     /// Packets that have left, where their number is what ends a run.
@@ -38,7 +38,7 @@ pub(super) struct Run<'a> {
 
 /// What a worker has seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct WorkerObservation {
     pub(super) packets: u64,
     /// Times that receiving took so long that the worker must have been away.
     pub(super) preempted: u64,
@@ -52,22 +52,22 @@ pub(super) struct Seen {
 
 /// The packets' way through one worker.
 struct Worker<'a> {
-    run: &'a Run<'a>,
+    run: &'a WorkerRun<'a>,
     queue: &'a Queue,
     pool: PoolCache,
     routes: Box<[u32]>,
     hold: Hold,
-    seen: Seen,
+    seen: WorkerObservation,
 }
 
 /// Runs worker `number` on `core` until the run is over, once all are ready.
 pub(super) fn run(
-    run: &Run<'_>,
+    run: &WorkerRun<'_>,
     number: usize,
     core: CoreId,
     pool: &Mempool,
     ready: &Barrier,
-) -> Seen {
+) -> WorkerObservation {
     // A core that cannot be had makes the figures worse, and nothing wrong.
     let _ = pin_current_thread(core);
     let queue = &run.queues[number % run.queues.len()];
@@ -77,7 +77,7 @@ pub(super) fn run(
         pool: PoolCache::new(pool.clone()),
         routes: (0..ROUTES as u32).collect(),
         hold: Hold::new(queue.source().descriptors()),
-        seen: Seen::default(),
+        seen: WorkerObservation::default(),
     };
     ready.wait();
     // Relaxed, here and below: nothing is read on the strength of it.
@@ -121,10 +121,10 @@ impl Worker<'_> {
 #[inline]
 fn depart(
     mut departure: Departure,
-    run: &Run<'_>,
+    run: &WorkerRun<'_>,
     queue: &Queue,
     pool: &mut PoolCache,
-    seen: &mut Seen,
+    seen: &mut WorkerObservation,
 ) {
     if run.notes {
         let count = departure.packets.len() as u64;
@@ -145,7 +145,7 @@ fn depart(
 
 /// What a router does, and more where the work is heavy.
 #[inline]
-fn process(packet: &mut Mbuf, work: Work, routes: &mut [u32]) {
+fn process(packet: &mut Mbuf, work: PacketWork, routes: &mut [u32]) {
     let data = packet.data_mut();
     let destination = u32::from_be_bytes(*data[30..].first_chunk().expect("a header of IPv4"));
     let number = u32::from_be_bytes(*data[46..].first_chunk().expect("the number's lower half"));
@@ -158,7 +158,7 @@ fn process(packet: &mut Mbuf, work: Work, routes: &mut [u32]) {
     let checksum = u16::from_be_bytes([data[24], data[25]]);
     let (sum, carry) = checksum.overflowing_add(0x0100);
     data[24..26].copy_from_slice(&(sum + u16::from(carry)).to_be_bytes());
-    if work == Work::Heavy {
+    if work == PacketWork::Heavy {
         let mut state = u64::from(hop) | 1;
         for _ in 0..DRAWS {
             state ^= state << 13;

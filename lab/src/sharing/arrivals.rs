@@ -19,12 +19,12 @@ const PROTOCOL: u8 = 17;
 
 /// A sequence of packets, and the lanes they come to.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
-    pub(crate) flows: Vec<Flow>,
+pub(crate) struct SharingArrivals {
+    pub(crate) flows: Vec<SharingFlow>,
     /// By lane, where shard `n` belongs to lane `n mod lanes`.
-    pub(super) by_shard: Vec<Vec<Packet>>,
+    pub(super) by_shard: Vec<Vec<SharingPacket>>,
     /// By lane, where any may get any packet.
-    pub(super) sprayed: Vec<Vec<Packet>>,
+    pub(super) sprayed: Vec<Vec<SharingPacket>>,
     /// The hash function of the tables.
     pub(super) hasher: FlowHasher,
     packets: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Arrivals {
 
 /// A flow, from its packets' headers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flow {
+pub(crate) struct SharingFlow {
     pub(super) key: FlowKey,
     pub(super) hash: FlowHash,
     pub(super) shard: usize,
@@ -40,16 +40,20 @@ pub(crate) struct Flow {
 
 /// A packet in a lane's queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
+pub(super) struct SharingPacket {
     /// Its place in the sequence of all lanes' packets.
     pub(super) position: u32,
-    /// Its flow's place in [`Arrivals::flows`].
+    /// Its flow's place in [`SharingArrivals::flows`].
     pub(super) flow: u32,
 }
 
-impl Arrivals {
+impl SharingArrivals {
     /// Draws `packets` packets, each of any of `flows` flows with the same probability.
-    pub(crate) fn draw(flows: u32, packets: u32, lanes: usize) -> Result<Arrivals, BenchError> {
+    pub(crate) fn draw(
+        flows: u32,
+        packets: u32,
+        lanes: usize,
+    ) -> Result<SharingArrivals, BenchError> {
         let mut random = SmallRng::seed_from_u64(u64::from(flows));
         let key = HashKey::new(std::array::from_fn(|_| random.random()));
         let steering = Steering::new(&key, BUCKETS, SHARDS, vec![Orientation::Inside])?;
@@ -61,15 +65,15 @@ impl Arrivals {
             let hash = steering.hash(&key, steering.kind_of(&key));
             rss.push(hash);
             let shard = steering.shard_of_hash(hash).index();
-            Flow { key, hash: hasher.hash(&key), shard }
+            SharingFlow { key, hash: hasher.hash(&key), shard }
         };
-        let flows: Vec<Flow> = (0..flows).map(flow).collect();
+        let flows: Vec<SharingFlow> = (0..flows).map(flow).collect();
         let mut by_shard = vec![Vec::new(); lanes];
         let mut sprayed = vec![Vec::new(); lanes];
         let backlogs = vec![0; lanes];
         for position in 0..packets {
             let flow = random.random_range(0..flows.len() as u32);
-            let packet = Packet { position, flow };
+            let packet = SharingPacket { position, flow };
             by_shard[flows[flow as usize].shard % lanes].push(packet);
             let (hash, checksum) = (rss[flow as usize], random.random());
             let arrival = Arrival { now: Time::ZERO, hash, checksum, connection: false };
@@ -78,7 +82,7 @@ impl Arrivals {
             };
             sprayed[lane.index()].push(packet);
         }
-        Ok(Arrivals { flows, by_shard, sprayed, hasher, packets })
+        Ok(SharingArrivals { flows, by_shard, sprayed, hasher, packets })
     }
 
     /// How many packets there are.
@@ -98,9 +102,9 @@ mod tests {
 
     #[test]
     fn every_packet_comes_to_one_lane_in_order() {
-        let arrivals = Arrivals::draw(100, 10_000, 3).unwrap();
+        let arrivals = SharingArrivals::draw(100, 10_000, 3).unwrap();
         for queues in [&arrivals.by_shard, &arrivals.sprayed] {
-            let positions = |queue: &Vec<Packet>| -> Vec<u32> {
+            let positions = |queue: &Vec<SharingPacket>| -> Vec<u32> {
                 queue.iter().map(|packet| packet.position).collect()
             };
             assert!(queues.iter().all(|queue| positions(queue).is_sorted()));
@@ -112,8 +116,8 @@ mod tests {
 
     #[test]
     fn flows_stay_on_a_lane_unless_packets_are_sprayed() {
-        let arrivals = Arrivals::draw(100, 10_000, 3).unwrap();
-        let lanes_of = |queues: &[Vec<Packet>]| {
+        let arrivals = SharingArrivals::draw(100, 10_000, 3).unwrap();
+        let lanes_of = |queues: &[Vec<SharingPacket>]| {
             let mut lanes = vec![std::collections::BTreeSet::new(); arrivals.flows.len()];
             for (lane, queue) in queues.iter().enumerate() {
                 for packet in queue {

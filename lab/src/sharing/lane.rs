@@ -7,11 +7,11 @@ use rheostat_base::clock::Cycles;
 use rheostat_base::{Clock, CoreId};
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 
-use super::Action;
-use super::arrivals::{Flow, Packet};
+use super::SharingAction;
+use super::arrivals::{SharingFlow, SharingPacket};
 use super::sink::Departures;
 use super::tables::Tables;
-use crate::pace::Pace;
+use crate::pace::LoadPace;
 
 /// Packets taken at a time, and sent together.
 pub(super) const BURST: usize = 32;
@@ -43,24 +43,24 @@ pub(super) struct Passed<'a> {
 
 /// A lane with its queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane<'a> {
+pub(super) struct SharingLane<'a> {
     pub(super) lane: usize,
-    pub(super) queue: &'a [Packet],
-    pub(super) flows: &'a [Flow],
+    pub(super) queue: &'a [SharingPacket],
+    pub(super) flows: &'a [SharingFlow],
     /// The position of the sequence's first packet.
     pub(super) first: u64,
-    pub(super) action: Action,
+    pub(super) action: SharingAction,
     pub(super) work: u32,
     pub(super) clock: &'a Clock,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> SharingLane<'a> {
     /// Processes all packets of the queue on a core.
     pub(super) fn run(
         self,
         mut tables: impl Tables,
         core: CoreId,
-        pace: &Pace,
+        pace: &LoadPace,
     ) -> Result<Passed<'a>, CoreError> {
         let turn = pace.of(self.lane);
         pin_current_thread(core)?;
@@ -82,21 +82,21 @@ impl<'a> Lane<'a> {
     }
 
     #[inline]
-    fn process(&self, packet: &Packet, tables: &mut impl Tables) {
+    fn process(&self, packet: &SharingPacket, tables: &mut impl Tables) {
         let flow = &self.flows[packet.flow as usize];
         let position = self.first + u64::from(packet.position);
         let seed = flow.hash.0;
         match self.action {
-            Action::Nothing => work(seed, self.work),
-            Action::Read => {
+            SharingAction::Nothing => work(seed, self.work),
+            SharingAction::Read => {
                 let packets = tables.with(flow, |state| state.packets());
                 work(seed ^ packets, self.work);
             }
-            Action::Write => {
+            SharingAction::Write => {
                 tables.with(flow, |state| state.pass(position));
                 work(seed, self.work);
             }
-            Action::Ordered => {
+            SharingAction::Ordered => {
                 let pass = |tables: &mut _| {
                     Tables::with(tables, flow, |state| state.pass(position));
                     work(seed, self.work);

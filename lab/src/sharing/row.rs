@@ -5,15 +5,15 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
-use super::arrivals::Arrivals;
-use super::{Action, System, Window};
+use super::arrivals::SharingArrivals;
+use super::{SharingAction, SharingWindow, System};
 
 /// The figures of one system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SharingRow {
     /// The system, as [`System::name`] has it.
     pub system: String,
-    /// What is done with flows, as [`Action::name`] has it.
+    /// What is done with flows, as [`SharingAction::name`] has it.
     pub action: String,
     /// Flows, of which each packet is any with the same probability.
     pub flows: u32,
@@ -40,24 +40,24 @@ pub struct Row {
     pub rate_ratio: Option<f64>,
 }
 
-impl Row {
+impl SharingRow {
     /// The row of a system with these windows, one per round; `own` are those of tables per shard in the
     /// same rounds.
     pub(super) fn new(
         system: System,
-        action: Action,
-        arrivals: &Arrivals,
-        windows: &[Window],
-        own: Option<&[Window]>,
-    ) -> Row {
-        let nanos = Sorted::of(windows.iter().map(Window::nanos_per_packet));
+        action: SharingAction,
+        arrivals: &SharingArrivals,
+        windows: &[SharingWindow],
+        own: Option<&[SharingWindow]>,
+    ) -> SharingRow {
+        let nanos = Sorted::of(windows.iter().map(SharingWindow::nanos_per_packet));
         let [least, greatest] = nanos.range().unwrap_or_default();
-        let ratio = |of: fn(&Window) -> f64| {
+        let ratio = |of: fn(&SharingWindow) -> f64| {
             let pairs = windows.iter().zip(own?);
             Some(to_thousandths(median(pairs.map(|(theirs, own)| of(theirs) / of(own)))))
         };
-        let packets = |window: &Window| window.packets as f64;
-        Row {
+        let packets = |window: &SharingWindow| window.packets as f64;
+        SharingRow {
             system: system.name().into(),
             action: action.name().into(),
             flows: arrivals.flows.len() as u32,
@@ -68,17 +68,17 @@ impl Row {
             cycles_per_packet: to_thousandths(median(
                 windows.iter().map(|window| window.spent.cycles as f64 / packets(window)),
             )),
-            mpps: to_thousandths(median(windows.iter().map(Window::mpps))),
+            mpps: to_thousandths(median(windows.iter().map(SharingWindow::mpps))),
             reordered: median(
                 windows.iter().map(|window| window.reordered as f64 / packets(window)),
             ),
-            time_ratio: ratio(Window::nanos_per_packet),
-            rate_ratio: ratio(Window::mpps),
+            time_ratio: ratio(SharingWindow::nanos_per_packet),
+            rate_ratio: ratio(SharingWindow::mpps),
         }
     }
 }
 
-impl Window {
+impl SharingWindow {
     fn nanos_per_packet(&self) -> f64 {
         self.spent.nanos as f64 / self.packets as f64
     }
@@ -88,9 +88,9 @@ impl Window {
     }
 }
 
-impl TableRow for Row {
+impl TableRow for SharingRow {
     /// The last two columns compare with tables per shard in the same rounds.
-    const COLUMNS: &'static [Column<Row>] = &[
+    const COLUMNS: &'static [Column<SharingRow>] = &[
         Column::name("system", 10, |row| &row.system),
         Column::name("action", 8, |row| &row.action),
         Column::count("flows", 8, |row| row.flows.into()),
@@ -110,20 +110,20 @@ mod tests {
     use super::super::lane::Spent;
     use super::*;
 
-    fn window(nanos: u64, elapsed: u64, reordered: u64) -> Window {
+    fn window(nanos: u64, elapsed: u64, reordered: u64) -> SharingWindow {
         let spent = Spent { cycles: 2 * nanos, nanos };
-        Window { packets: 1_000, elapsed, spent, reordered }
+        SharingWindow { packets: 1_000, elapsed, spent, reordered }
     }
 
     #[test]
     fn the_median_window_counts() {
-        let arrivals = Arrivals::draw(7, 1_000, 2).unwrap();
+        let arrivals = SharingArrivals::draw(7, 1_000, 2).unwrap();
         let windows = [
             window(300_000, 150_000, 10),
             window(200_000, 100_000, 0),
             window(900_000, 500_000, 5),
         ];
-        let row = Row::new(System::Spray, Action::Write, &arrivals, &windows, None);
+        let row = SharingRow::new(System::Spray, SharingAction::Write, &arrivals, &windows, None);
         assert_eq!((row.system.as_str(), row.action.as_str()), ("spray", "write"));
         assert_eq!((row.flows, row.lanes), (7, 2));
         assert_eq!((row.ns_per_packet, row.ns_min, row.ns_max), (300.0, 200.0, 900.0));
@@ -133,12 +133,13 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_round() {
-        let arrivals = Arrivals::draw(7, 1_000, 2).unwrap();
+        let arrivals = SharingArrivals::draw(7, 1_000, 2).unwrap();
         // The machine becomes slower from round to round, by more than the systems differ.
         let [own, theirs] = [1, 2].map(|times| {
             [1, 2, 4].map(|slow| window(100_000 * slow * times, 50_000 * slow * times, 0))
         });
-        let row = Row::new(System::Shared, Action::Read, &arrivals, &theirs, Some(&own));
+        let row =
+            SharingRow::new(System::Shared, SharingAction::Read, &arrivals, &theirs, Some(&own));
         assert_eq!((row.time_ratio, row.rate_ratio), (Some(2.0), Some(0.5)));
     }
 }

@@ -2,20 +2,20 @@
 
 use rheostat_base::clock::Cycles;
 
-use super::arrivals::Packet;
+use super::arrivals::SharingPacket;
 use super::lane::BURST;
 
 /// When the packets of a lane's queue left, all of a burst together.
 #[derive(Debug)]
 pub(super) struct Departures<'a> {
-    queue: &'a [Packet],
+    queue: &'a [SharingPacket],
     /// By burst; ascending.
     left: Vec<Cycles>,
 }
 
 impl<'a> Departures<'a> {
     /// None yet, and room for all.
-    pub(super) fn of(queue: &'a [Packet]) -> Departures<'a> {
+    pub(super) fn of(queue: &'a [SharingPacket]) -> Departures<'a> {
         Departures { queue, left: Vec::with_capacity(queue.len().div_ceil(BURST)) }
     }
 
@@ -25,7 +25,7 @@ impl<'a> Departures<'a> {
         self.left.push(now);
     }
 
-    fn bursts(&self) -> impl Iterator<Item = (Cycles, &[Packet])> {
+    fn bursts(&self) -> impl Iterator<Item = (Cycles, &[SharingPacket])> {
         self.left.iter().copied().zip(self.queue.chunks(BURST))
     }
 }
@@ -51,11 +51,11 @@ pub(super) fn reordered(lanes: &[Departures<'_>], flows: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn queue(positions: impl Iterator<Item = u32>, flows: u32) -> Vec<Packet> {
-        positions.map(|position| Packet { position, flow: position % flows }).collect()
+    fn queue(positions: impl Iterator<Item = u32>, flows: u32) -> Vec<SharingPacket> {
+        positions.map(|position| SharingPacket { position, flow: position % flows }).collect()
     }
 
-    fn departed(queue: &[Packet], first: u64) -> Departures<'_> {
+    fn departed(queue: &[SharingPacket], first: u64) -> Departures<'_> {
         let mut departures = Departures::of(queue);
         let bursts = queue.chunks(BURST).count() as u64;
         (0..bursts).for_each(|burst| departures.note(Cycles(first + 10 * burst)));

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rheostat_base::Time;
 use rheostat_state::{Arena, FlowTable, Handle, Probe, StateLayout, TableConfig};
 
-use super::Action;
-use super::arrivals::{Arrivals, Flow, SHARDS};
+use super::SharingAction;
+use super::arrivals::{SHARDS, SharingArrivals, SharingFlow};
 use crate::error::BenchError;
 
 /// Locks of the shared table, as many as Linux has for its connections (`CONNTRACK_LOCKS`), each for the
@@ -15,14 +15,14 @@ const LOCKS: usize = 1_024;
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlowState {
+pub(crate) struct SharedFlowState {
     /// Its packets so far.
     packets: u64,
     /// The last position of any of them.
     latest: u64,
 }
 
-impl FlowState {
+impl SharedFlowState {
     /// What a packet changes.
     pub(crate) fn pass(&mut self, position: u64) {
         self.packets += 1;
@@ -38,7 +38,7 @@ impl FlowState {
 /// Where a lane finds flows.
 pub(crate) trait Tables: Sized {
     /// Looks a flow up and does something with its state.
-    fn with<R>(&mut self, flow: &Flow, act: impl FnOnce(&mut FlowState) -> R) -> R;
+    fn with<R>(&mut self, flow: &SharingFlow, act: impl FnOnce(&mut SharedFlowState) -> R) -> R;
 
     /// Does something for the flow with this number; no other lane does so meanwhile.
     fn alone(&mut self, number: u32, act: impl FnOnce(&mut Self));
@@ -50,12 +50,12 @@ pub(super) struct OwnTables {
     /// Of shard `n` at `n ÷ lanes`.
     tables: Vec<FlowTable>,
     lanes: usize,
-    state: Handle<FlowState>,
+    state: Handle<SharedFlowState>,
 }
 
 impl OwnTables {
     /// The tables of all lanes, with all flows in them.
-    pub(super) fn for_lanes(arrivals: &Arrivals) -> Result<Vec<OwnTables>, BenchError> {
+    pub(super) fn for_lanes(arrivals: &SharingArrivals) -> Result<Vec<OwnTables>, BenchError> {
         let (tables, state) = filled(arrivals, SHARDS, |flow| flow.shard)?;
         let lanes = arrivals.lanes();
         let empty = || OwnTables { tables: Vec::new(), lanes, state };
@@ -69,7 +69,7 @@ impl OwnTables {
 
 impl Tables for &mut OwnTables {
     #[inline]
-    fn with<R>(&mut self, flow: &Flow, act: impl FnOnce(&mut FlowState) -> R) -> R {
+    fn with<R>(&mut self, flow: &SharingFlow, act: impl FnOnce(&mut SharedFlowState) -> R) -> R {
         look_up(&mut self.tables[flow.shard / self.lanes], self.state, flow, act)
     }
 
@@ -83,31 +83,34 @@ impl Tables for &mut OwnTables {
 /// One table for all lanes. Which lock a flow is behind has nothing to do with its shard.
 #[derive(Debug)]
 pub(crate) struct SharedTables {
-    segments: Vec<Line<Mutex<FlowTable>>>,
+    segments: Vec<TableLine<Mutex<FlowTable>>>,
     /// By flow: the lane that holds the lock may work on it. Empty where flows are not locked.
-    alone: Vec<Line<Mutex<()>>>,
-    state: Handle<FlowState>,
+    alone: Vec<TableLine<Mutex<()>>>,
+    state: Handle<SharedFlowState>,
 }
 
 /// Has cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Line<T>(T);
+struct TableLine<T>(T);
 
 impl SharedTables {
     /// The table, with all flows in it.
-    pub(crate) fn new(arrivals: &Arrivals, action: Action) -> Result<SharedTables, BenchError> {
+    pub(crate) fn new(
+        arrivals: &SharingArrivals,
+        action: SharingAction,
+    ) -> Result<SharedTables, BenchError> {
         let (tables, state) = filled(arrivals, LOCKS, segment)?;
-        let segments = tables.into_iter().map(|table| Line(Mutex::new(table))).collect();
-        let locks = if action == Action::Ordered { arrivals.flows.len() } else { 0 };
-        let alone = (0..locks).map(|_| Line(Mutex::new(()))).collect();
+        let segments = tables.into_iter().map(|table| TableLine(Mutex::new(table))).collect();
+        let locks = if action == SharingAction::Ordered { arrivals.flows.len() } else { 0 };
+        let alone = (0..locks).map(|_| TableLine(Mutex::new(()))).collect();
         Ok(SharedTables { segments, alone, state })
     }
 }
 
 impl Tables for &SharedTables {
     #[inline]
-    fn with<R>(&mut self, flow: &Flow, act: impl FnOnce(&mut FlowState) -> R) -> R {
+    fn with<R>(&mut self, flow: &SharingFlow, act: impl FnOnce(&mut SharedFlowState) -> R) -> R {
         look_up(&mut lock(&self.segments[segment(flow)].0), self.state, flow, act)
     }
 
@@ -119,7 +122,7 @@ impl Tables for &SharedTables {
 }
 
 /// The lock that a flow is behind: by bits of its hash that neither shards nor tables use.
-fn segment(flow: &Flow) -> usize {
+fn segment(flow: &SharingFlow) -> usize {
     (flow.hash.0 >> 20) as usize % LOCKS
 }
 
@@ -130,12 +133,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tables in which every flow stands where `place` states.
 fn filled(
-    arrivals: &Arrivals,
+    arrivals: &SharingArrivals,
     tables: usize,
-    place: impl Fn(&Flow) -> usize,
-) -> Result<(Vec<FlowTable>, Handle<FlowState>), BenchError> {
+    place: impl Fn(&SharingFlow) -> usize,
+) -> Result<(Vec<FlowTable>, Handle<SharedFlowState>), BenchError> {
     let mut layout = StateLayout::new();
-    let state = layout.reserve::<FlowState>()?;
+    let state = layout.reserve::<SharedFlowState>()?;
     let mut flows = vec![0; tables];
     for flow in &arrivals.flows {
         flows[place(flow)] += 1;
@@ -147,7 +150,7 @@ fn filled(
     for flow in &arrivals.flows {
         let table = &mut tables[place(flow)];
         let id = table.insert(flow.hash, &flow.key, Time::ZERO).expect("room for the fullest");
-        table.flow(id).expect("just made").init(state, FlowState::default());
+        table.flow(id).expect("just made").init(state, SharedFlowState::default());
     }
     Ok((tables, state))
 }
@@ -157,9 +160,9 @@ fn filled(
 #[inline]
 fn look_up<R>(
     table: &mut FlowTable,
-    state: Handle<FlowState>,
-    flow: &Flow,
-    act: impl FnOnce(&mut FlowState) -> R,
+    state: Handle<SharedFlowState>,
+    flow: &SharingFlow,
+    act: impl FnOnce(&mut SharedFlowState) -> R,
 ) -> R {
     let found = table.find_flow(flow.hash, &flow.key, Probe::default());
     let mut found = found.expect("all flows are in the table");

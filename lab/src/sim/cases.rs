@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 
 /// What arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Case {
+pub struct NamedCase {
     /// Its name in rows.
     pub name: &'static str,
     /// The exponent of Zipf's law.
@@ -51,25 +51,30 @@ pub struct Case {
 /// What rewriting its table takes a ConnectX-4 (thesis, 5.2.3).
 const SLOW_TABLE: Duration = Duration::from_millis(359);
 
-impl Case {
-    pub(super) const fn zipf(name: &'static str, zipf: f64, burst: u32, shards: usize) -> Case {
-        Case { name, zipf, burst, shards, heavy: Heavy::None, rewrite: Duration::ZERO }
+impl NamedCase {
+    pub(super) const fn zipf(
+        name: &'static str,
+        zipf: f64,
+        burst: u32,
+        shards: usize,
+    ) -> NamedCase {
+        NamedCase { name, zipf, burst, shards, heavy: Heavy::None, rewrite: Duration::ZERO }
     }
 
     /// All of them: use case II of Dyssect with 128 shards and with 16, an elephant over mice, a flow whose weight changes every
     /// second, and a device whose table is expensive to rewrite.
-    pub const ALL: [Case; 11] = [
-        Case::zipf("zipf-0.7", 0.7, 1, 128),
-        Case::zipf("zipf-0.9", 0.9, 1, 128),
-        Case::zipf("zipf-1.1", 1.1, 1, 128),
-        Case::zipf("zipf-1.1-burst-4", 1.1, 4, 128),
-        Case::zipf("zipf-1.1-burst-16", 1.1, 16, 128),
-        Case::zipf("zipf-1.1-burst-32", 1.1, 32, 128),
-        Case::zipf("zipf-0.7-16-shards", 0.7, 1, 16),
-        Case::zipf("zipf-1.1-16-shards", 1.1, 1, 16),
-        Case { heavy: Heavy::Always, ..Case::zipf("elephant", 0.7, 1, 128) },
-        Case { heavy: Heavy::EverySecondSecond, ..Case::zipf("changing", 0.7, 1, 128) },
-        Case { rewrite: SLOW_TABLE, ..Case::zipf("slow-table", 0.9, 1, 128) },
+    pub const ALL: [NamedCase; 11] = [
+        NamedCase::zipf("zipf-0.7", 0.7, 1, 128),
+        NamedCase::zipf("zipf-0.9", 0.9, 1, 128),
+        NamedCase::zipf("zipf-1.1", 1.1, 1, 128),
+        NamedCase::zipf("zipf-1.1-burst-4", 1.1, 4, 128),
+        NamedCase::zipf("zipf-1.1-burst-16", 1.1, 16, 128),
+        NamedCase::zipf("zipf-1.1-burst-32", 1.1, 32, 128),
+        NamedCase::zipf("zipf-0.7-16-shards", 0.7, 1, 16),
+        NamedCase::zipf("zipf-1.1-16-shards", 1.1, 1, 16),
+        NamedCase { heavy: Heavy::Always, ..NamedCase::zipf("elephant", 0.7, 1, 128) },
+        NamedCase { heavy: Heavy::EverySecondSecond, ..NamedCase::zipf("changing", 0.7, 1, 128) },
+        NamedCase { rewrite: SLOW_TABLE, ..NamedCase::zipf("slow-table", 0.9, 1, 128) },
     ];
 }
 
@@ -83,7 +88,7 @@ pub struct CaseBench<'a> {
     /// Each of [`policy::NAMES`].
     pub policies: Vec<String>,
     /// What arrives, one after the other.
-    pub cases: Vec<Case>,
+    pub cases: Vec<NamedCase>,
     /// How long each run takes, without the two seconds before.
     pub duration: Duration,
     /// What is random is drawn from it.
@@ -123,17 +128,17 @@ impl CaseBench<'_> {
         let share = 1.0 / f64::from(self.lanes);
         let rest = PACKET.as_nanos() as f64 - work.mean(share, rheostat_packet::BURST);
         let work = work.with_fixed(Duration::from_nanos(rest.max(0.0).round() as u64));
-        let runs: Vec<(Case, &String)> = self
+        let runs: Vec<(NamedCase, &String)> = self
             .cases
             .iter()
             .copied()
             .flat_map(|case| self.policies.iter().map(move |policy| (case, policy)))
             .collect();
-        let row = |&(case, policy): &(Case, &String)| self.run_case(case, policy, &work);
+        let row = |&(case, policy): &(NamedCase, &String)| self.run_case(case, policy, &work);
         Ok(in_parallel(&runs, self.threads, row))
     }
 
-    fn run_case(&self, case: Case, policy: &str, work: &MeasuredWork) -> CaseRow {
+    fn run_case(&self, case: NamedCase, policy: &str, work: &MeasuredWork) -> CaseRow {
         let lanes = usize::from(self.lanes);
         let work = match case.rewrite {
             Duration::ZERO => work.clone(),
@@ -177,7 +182,7 @@ mod tests {
         let costs = Costs::built_in();
         let policies = ["rss", "rsspp", "auto"].map(str::to_owned).to_vec();
         let duration = Duration::from_millis(500);
-        let cases = vec![Case::ALL[1], Case::ALL[9]];
+        let cases = vec![NamedCase::ALL[1], NamedCase::ALL[9]];
         let (lanes, seed, threads) = (3, 1, 2);
         let bench = CaseBench { costs: &costs, lanes, policies, cases, duration, seed, threads };
         let rows = bench.run().expect("rows");
@@ -197,7 +202,7 @@ mod tests {
         let duration = Duration::from_millis(1);
         let bench = |lanes, policy: &str| {
             let policies = vec![policy.to_owned()];
-            let (cases, seed, threads) = (Case::ALL.to_vec(), 1, 1);
+            let (cases, seed, threads) = (NamedCase::ALL.to_vec(), 1, 1);
             CaseBench { costs: &costs, lanes, policies, cases, duration, seed, threads }.run()
         };
         assert!(matches!(bench(2, "rss"), Err(CaseError::Lanes(2))));

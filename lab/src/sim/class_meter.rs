@@ -10,13 +10,13 @@ const SAMPLE: u64 = 8;
 
 /// Mean and variance of a stream of figures (Welford).
 #[derive(Clone, Copy, Debug, Default)]
-struct Moments {
+struct ClassMoments {
     count: u64,
     mean: f64,
     squares: f64,
 }
 
-impl Moments {
+impl ClassMoments {
     fn add(&mut self, figure: f64) {
         self.count += 1;
         let off = figure - self.mean;
@@ -38,8 +38,8 @@ struct OfClass {
     packets: u64,
     /// When the packet before arrived.
     last: Option<u64>,
-    gaps: Moments,
-    services: Moments,
+    gaps: ClassMoments,
+    services: ClassMoments,
     /// Nanoseconds of sampled packets.
     waits: Vec<u64>,
 }

@@ -8,7 +8,7 @@ use rheostat_steer::policy::{Class, LaneCounts};
 use super::class_meter::ClassMeter;
 use super::offloading::{OffloadedFlows, Route};
 use super::pauses::Pauses;
-use super::shard_moves::{Command, Report};
+use super::shard_moves::{MoveCommand, MoveReport};
 
 /// Packets at most that wait in a lane for flows to come home.
 const HELD: usize = 1 << 12;
@@ -58,7 +58,7 @@ pub(super) enum Message {
 
 /// What a lane does with a packet of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum QueuePlace {
     Local,
     Incoming,
     Remote(LaneId),
@@ -68,7 +68,7 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     pub(super) messages: Vec<(LaneId, Message)>,
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<MoveReport>,
     /// To be paid for: shards to give away, shards taken in, packets handed over and taken.
     pub(super) releases: u64,
     pub(super) installs: u64,
@@ -86,7 +86,7 @@ pub(super) struct Release {
 }
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct SimLane {
     me: LaneId,
     lanes: u16,
     /// The receive queue.
@@ -95,7 +95,7 @@ pub(super) struct Lane {
     pub(super) inbox: VecDeque<Message>,
     /// How many packets are in there.
     pub(super) handed_in: usize,
-    pub(super) commands: VecDeque<Command>,
+    pub(super) commands: VecDeque<MoveCommand>,
     /// Packets of the poll under way, in the order in which they are processed.
     pub(super) burst: Vec<Job>,
     pub(super) outbox: Outbox,
@@ -106,7 +106,7 @@ pub(super) struct Lane {
     /// Packets received.
     received: u64,
     /// Per shard.
-    places: Vec<Place>,
+    places: Vec<QueuePlace>,
     held: Vec<VecDeque<Job>>,
     redirected: Vec<u16>,
     taken: Vec<u16>,
@@ -125,15 +125,15 @@ pub(super) struct Lane {
     pub(super) refused: Vec<Job>,
 }
 
-impl Lane {
+impl SimLane {
     /// A lane when the shards belong to `owners`.
-    pub(super) fn new(me: LaneId, lanes: u16, owners: &[LaneId], pauses: Pauses) -> Lane {
+    pub(super) fn new(me: LaneId, lanes: u16, owners: &[LaneId], pauses: Pauses) -> SimLane {
         let place = |owner: &LaneId| match *owner {
-            owner if owner == me => Place::Local,
-            owner => Place::Remote(owner),
+            owner if owner == me => QueuePlace::Local,
+            owner => QueuePlace::Remote(owner),
         };
         let shards = owners.len();
-        Lane {
+        SimLane {
             me,
             lanes,
             queue: VecDeque::new(),
@@ -174,30 +174,30 @@ impl Lane {
     pub(super) fn apply_commands(&mut self) {
         while let Some(command) = self.commands.pop_front() {
             match command {
-                Command::Expect(shard) => {
-                    self.places[shard.index()] = Place::Incoming;
+                MoveCommand::Expect(shard) => {
+                    self.places[shard.index()] = QueuePlace::Incoming;
                     self.arriving += 1;
                     self.taken[shard.index()] = 0;
-                    self.outbox.reports.push(Report::Ready(shard));
+                    self.outbox.reports.push(MoveReport::Ready(shard));
                 }
-                Command::Redirect { shard, from, to } => {
+                MoveCommand::Redirect { shard, from, to } => {
                     if to != self.me {
-                        self.places[shard.index()] = Place::Remote(to);
+                        self.places[shard.index()] = QueuePlace::Remote(to);
                     }
                     self.send(from, Message::Redirected(shard));
                 }
-                Command::Release { shard, to } => {
+                MoveCommand::Release { shard, to } => {
                     let watermark = self.received + self.queue.len() as u64;
                     self.releases.push(Release { shard, to, watermark });
                     self.outbox.releases += 1;
                     let message = self.flows.as_mut().and_then(|flows| flows.recall_shard(shard));
                     self.send_behind(message);
                 }
-                Command::Offload { to, shares } => {
-                    let Lane { flows, places, releases, .. } = self;
+                MoveCommand::Offload { to, shares } => {
+                    let SimLane { flows, places, releases, .. } = self;
                     let stays = |shard: ShardId| {
                         let leaves = releases.iter().any(|release| release.shard == shard);
-                        places[shard.index()] == Place::Local && !leaves
+                        places[shard.index()] == QueuePlace::Local && !leaves
                     };
                     let flows = flows.as_mut();
                     let message = flows.and_then(|flows| flows.change(to, &shares, stays));
@@ -219,7 +219,7 @@ impl Lane {
                     self.outbox.taken += 1;
                     match (job.lane, self.places[job.shard.index()]) {
                         (Some(_), _) => self.accept(job),
-                        (None, Place::Local) => self.process(job),
+                        (None, QueuePlace::Local) => self.process(job),
                         (None, _) => others.push(job),
                     }
                 }
@@ -248,13 +248,17 @@ impl Lane {
         let arrived: Vec<_> =
             self.delivered.extract_if(.., |shard| taken[shard.index()] == pending_acks).collect();
         for shard in arrived {
-            assert_eq!(self.places[shard.index()], Place::Incoming, "{shard} comes unexpected");
-            self.places[shard.index()] = Place::Local;
+            assert_eq!(
+                self.places[shard.index()],
+                QueuePlace::Incoming,
+                "{shard} comes unexpected"
+            );
+            self.places[shard.index()] = QueuePlace::Local;
             (self.owned, self.arriving) = (self.owned + 1, self.arriving - 1);
             self.outbox.installs += 1;
             let held = std::mem::take(&mut self.held[shard.index()]);
             held.into_iter().for_each(|job| self.accept(job));
-            self.outbox.reports.push(Report::Arrived(shard));
+            self.outbox.reports.push(MoveReport::Arrived(shard));
         }
     }
 
@@ -267,7 +271,7 @@ impl Lane {
             match job.lane {
                 Some(lane) if lane == self.me => self.accept(job),
                 Some(lane) => self.hand_over(lane, job),
-                None if self.places[job.shard.index()] == Place::Local => self.process(job),
+                None if self.places[job.shard.index()] == QueuePlace::Local => self.process(job),
                 None if self.held[job.shard.index()].len() >= hold => dropped.push(job),
                 None => self.route_to_owner(job),
             }
@@ -316,9 +320,9 @@ impl Lane {
 
     fn route_to_owner(&mut self, job: Job) {
         match self.places[job.shard.index()] {
-            Place::Local => self.process(job),
-            Place::Incoming => self.held[job.shard.index()].push_back(job),
-            Place::Remote(owner) => self.hand_over(owner, job),
+            QueuePlace::Local => self.process(job),
+            QueuePlace::Incoming => self.held[job.shard.index()].push_back(job),
+            QueuePlace::Remote(owner) => self.hand_over(owner, job),
         }
     }
 
@@ -344,7 +348,7 @@ impl Lane {
             .collect();
         for Release { shard, to, .. } in due {
             self.redirected[shard.index()] = 0;
-            self.places[shard.index()] = Place::Remote(to);
+            self.places[shard.index()] = QueuePlace::Remote(to);
             if let Some(flows) = &mut self.flows {
                 flows.forget(shard);
             }

@@ -21,7 +21,7 @@ pub(super) struct Ledger {
     /// Their sum.
     pub(super) waited_ns: u64,
     /// Of all packets, those before and after included.
-    pub(super) all: Counts,
+    pub(super) all: LedgerCounts,
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
     /// A bit per packet that has left, by number.
@@ -32,7 +32,7 @@ pub(super) struct Ledger {
 
 /// Packets so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct LedgerCounts {
     pub(super) arrived: u64,
     /// Each once.
     pub(super) left: u64,
@@ -48,7 +48,7 @@ impl Ledger {
             dropped: 0,
             latency: delays(),
             waited_ns: 0,
-            all: Counts::default(),
+            all: LedgerCounts::default(),
             duplicated: 0,
             reordered: 0,
             left: Vec::new(),

@@ -7,14 +7,14 @@ use rheostat_control::{Balancer, HeavyShare, Observation, ShardMigrator};
 use rheostat_packet::BURST;
 use rheostat_steer::dispatch::{Arrival, Choice, Dispatch};
 
-use super::lane::{Job, Lane, Message};
+use super::lane::{Job, Message, SimLane};
 use super::ledger::Ledger;
 use super::offloading::OffloadedFlows;
-use super::packet::Packet;
+use super::packet::SimPacket;
 use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
 use super::shard_moves::ShardMoves;
-use super::work::{Overhead, Work};
+use super::work::{Overhead, SimWork};
 use crate::event_queue::EventQueue;
 
 /// How large a machine is.
@@ -41,7 +41,7 @@ impl Size {
 }
 
 /// What decides which lane gets a packet.
-pub(super) enum Placement {
+pub(super) enum CorePlacement {
     /// The indirection table, by the packet's shard.
     Table,
     /// A dispatcher.
@@ -52,13 +52,13 @@ pub(super) enum Placement {
 ///
 /// Lanes that have nothing to do take no part until something comes for them. What a poll does to others is done
 /// when it ends, and polls end in the order of time, so effects never come before their causes.
-pub(super) struct Machine<W> {
+pub(super) struct SimMachine<W> {
     size: Size,
     work: W,
     overhead: Overhead,
-    placement: Placement,
+    placement: CorePlacement,
     /// The lanes, and behind them the core that dispatches, if there is one.
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<SimLane>,
     /// The number of that core.
     dispatcher: Option<LaneId>,
     /// A queue of all lanes.
@@ -72,38 +72,40 @@ pub(super) struct Machine<W> {
     pub(super) migrator: ShardMoves,
     pub(super) ledger: Ledger,
     /// What tells classes apart, if anything does.
-    classes: Option<Classes>,
+    classes: Option<SimClasses>,
 }
 
 /// Classes of a simulation's packets.
-pub(super) struct Classes {
+pub(super) struct SimClasses {
     /// Whether a packet is of the priority class; the same for all packets of a flow.
-    pub(super) is_priority: Box<dyn Fn(&Packet) -> bool + Send>,
+    pub(super) is_priority: Box<dyn Fn(&SimPacket) -> bool + Send>,
     /// The share of packets whose waits lanes report.
     pub(super) percentile: f64,
     /// Latencies by phase.
     pub(super) phases: PhaseMeter,
 }
 
-impl<W: Work> Machine<W> {
+impl<W: SimWork> SimMachine<W> {
     /// A machine whose shard `n` belongs to lane `n` modulo the number of lanes.
     pub(super) fn new(
         size: Size,
         work: W,
-        placement: Placement,
+        placement: CorePlacement,
         mut pauses: impl FnMut(LaneId) -> Pauses,
         ledger: Ledger,
-    ) -> Machine<W> {
+    ) -> SimMachine<W> {
         let owner = |shard: usize| LaneId((shard % usize::from(size.lanes)) as u16);
         let owners: Vec<LaneId> = (0..size.shards).map(owner).collect();
         let dispatcher = match &placement {
-            Placement::Dispatch(dispatch) if !dispatch.in_hardware() => Some(LaneId(size.lanes)),
+            CorePlacement::Dispatch(dispatch) if !dispatch.in_hardware() => {
+                Some(LaneId(size.lanes))
+            }
             _ => None,
         };
         let all = size.lanes + u16::from(dispatcher.is_some());
-        let lane = |id: LaneId| Lane::new(id, size.lanes, &owners, pauses(id));
+        let lane = |id: LaneId| SimLane::new(id, size.lanes, &owners, pauses(id));
         let overhead = work.overhead();
-        let mut machine = Machine {
+        let mut machine = SimMachine {
             size,
             work,
             overhead,
@@ -123,7 +125,7 @@ impl<W: Work> Machine<W> {
     }
 
     /// Tells classes apart, and lets flows leave lanes.
-    pub(super) fn tell_classes(&mut self, classes: Classes) {
+    pub(super) fn tell_classes(&mut self, classes: SimClasses) {
         self.classes = Some(classes);
         let shards = self.size.shards;
         for lane in &mut self.lanes {
@@ -139,7 +141,7 @@ impl<W: Work> Machine<W> {
 
     /// Lets the controller look, and passes its commands to lanes. Returns when it wants to look again.
     pub(super) fn control(&mut self, balancer: &mut Balancer, now: u64) -> u64 {
-        let Machine { lanes, migrator, size, classes, .. } = self;
+        let SimMachine { lanes, migrator, size, classes, .. } = self;
         let percentile = classes.as_ref().map(|classes| classes.percentile);
         let rewrite = migrator.rewrite;
         let observe = || {
@@ -153,7 +155,7 @@ impl<W: Work> Machine<W> {
 
     /// By lane, whether packets are led to it.
     pub(super) fn active(&self) -> Vec<bool> {
-        let all = matches!(self.placement, Placement::Dispatch(_));
+        let all = matches!(self.placement, CorePlacement::Dispatch(_));
         let mut active = vec![all; self.size.lanes.into()];
         for shard in 0..self.size.shards as u16 {
             active[self.migrator.lane_of(ShardId(shard)).index()] = true;
@@ -162,12 +164,12 @@ impl<W: Work> Machine<W> {
     }
 
     /// The lanes that process packets.
-    pub(super) fn workers(&self) -> std::slice::Iter<'_, Lane> {
+    pub(super) fn workers(&self) -> std::slice::Iter<'_, SimLane> {
         self.lanes[..self.size.lanes.into()].iter()
     }
 
     /// A packet arrives at `now`, which is not before anything that has happened.
-    pub(super) fn arrive(&mut self, packet: &Packet, now: u64) {
+    pub(super) fn arrive(&mut self, packet: &SimPacket, now: u64) {
         let number = self.ledger.arrive(now);
         let shard = ShardId((packet.hash as usize & (self.size.shards - 1)) as u16);
         let (flow, luck) = (packet.flow, packet.luck);
@@ -175,9 +177,9 @@ impl<W: Work> Machine<W> {
         let (hash, bytes) = (packet.hash, packet.bytes);
         let mut job = Job { at: now, number, flow, luck, shard, hash, bytes, priority, lane: None };
         match &mut self.placement {
-            Placement::Table => self.enqueue(self.migrator.lane_of(shard), job, now),
-            Placement::Dispatch(dispatch) => {
-                let Packet { hash, checksum, connection, .. } = *packet;
+            CorePlacement::Table => self.enqueue(self.migrator.lane_of(shard), job, now),
+            CorePlacement::Dispatch(dispatch) => {
+                let SimPacket { hash, checksum, connection, .. } = *packet;
                 let arrival = Arrival { now: Time::from_nanos(now), hash, checksum, connection };
                 match (self.dispatcher, dispatch.dispatch(&arrival, &self.backlogs)) {
                     (None, choice) => self.follow(choice, job, now),
@@ -416,18 +418,18 @@ impl<W: Work> Machine<W> {
     /// A lane's working set is as large as its part of the shards; where flows do not stay with lanes, all flows.
     fn note_flows(&mut self, id: LaneId) {
         let share = match &self.placement {
-            Placement::Table => self.lanes[id.index()].owned as f64 / self.size.shards as f64,
-            Placement::Dispatch(dispatch) if dispatch.keeps_flows() => {
+            CorePlacement::Table => self.lanes[id.index()].owned as f64 / self.size.shards as f64,
+            CorePlacement::Dispatch(dispatch) if dispatch.keeps_flows() => {
                 1.0 / f64::from(self.size.lanes)
             }
-            Placement::Dispatch(_) => 1.0,
+            CorePlacement::Dispatch(_) => 1.0,
         };
         self.flows[id.index()] = self.work.working_set(share);
     }
 }
 
 /// What a controller is shown of these lanes.
-fn observe(lanes: &mut [Lane], percentile: Option<f64>) -> Observation {
+fn observe(lanes: &mut [SimLane], percentile: Option<f64>) -> Observation {
     let counts = lanes.iter().map(|lane| lane.counts.clone()).collect();
     let Some(percentile) = percentile else { return Observation::from(counts) };
     let mut seen = Observation { counts, ..Observation::default() };

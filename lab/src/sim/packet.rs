@@ -12,7 +12,7 @@ use super::flow_numbers::FlowNumbers;
 
 /// A packet that arrives, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct SimPacket {
     /// When, in nanoseconds on the source's clock.
     pub(crate) at: u64,
     /// One direction of a flow; the number of a flow that has long been silent may stand for another.
@@ -62,12 +62,12 @@ impl<'a> Packets<'a> {
     }
 
     /// Replaces the contents of `packets` by the next ones, at most `count`; none when the source has ended.
-    pub(crate) fn fill(&mut self, packets: &mut Vec<Packet>, count: usize) {
+    pub(crate) fn fill(&mut self, packets: &mut Vec<SimPacket>, count: usize) {
         packets.clear();
         packets.extend(std::iter::from_fn(|| self.next()).take(count));
     }
 
-    fn next(&mut self) -> Option<Packet> {
+    fn next(&mut self) -> Option<SimPacket> {
         let arrival = self.source.next(&mut self.frame)?;
         self.latest = self.latest.max(arrival.time.as_nanos());
         let data = self.frame.get(..arrival.len).unwrap_or(&self.frame);
@@ -80,7 +80,7 @@ impl<'a> Packets<'a> {
         let (checksum, connection) =
             headers.map_or((0, false), |headers| transport(data, &headers));
         let flow = self.flows.number(key, forward);
-        Some(Packet {
+        Some(SimPacket {
             at: self.latest,
             flow,
             hash,
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    fn packets(seed: u64, count: usize) -> Vec<Packet> {
+    fn packets(seed: u64, count: usize) -> Vec<SimPacket> {
         let inside = vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
         let orientation = Orientation::ByPrefix(inside.into_iter().collect());
         let steering = Steering::new(&HashKey::MICROSOFT, 512, 128, vec![orientation]).unwrap();

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 pub use self::page::page;
 pub use self::placing::QueueSystem;
-pub use self::row::{Estimate, QueuesRow};
+pub use self::row::{QueueEstimate, QueuesRow};
 pub use self::service::Service;
 #[cfg(test)]
 pub(super) use self::trial::{Sojourn, Trial};

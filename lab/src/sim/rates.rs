@@ -16,7 +16,7 @@ use thiserror::Error;
 
 pub use self::row::RateRow;
 use super::SimError;
-use super::cases::Case;
+use super::cases::NamedCase;
 use super::parallel::in_parallel;
 use super::slo::first_of_tail;
 use super::trial::Trial;
@@ -93,7 +93,7 @@ impl RateBench<'_> {
         let row = |&(policy, rate): &(&str, f64)| {
             let trial = Trial {
                 lanes: LANES,
-                case: Case::zipf("rates", ZIPF, 1, SHARDS),
+                case: NamedCase::zipf("rates", ZIPF, 1, SHARDS),
                 flows: FLOWS,
                 first_priority,
                 rate: rate * 1e6,

@@ -7,16 +7,16 @@ use rheostat_steer::policy::{Load, Offloads};
 
 use super::lane::Message;
 use super::ledger::Ledger;
-use super::machine::{Classes, Machine, Placement, Size};
-use super::packet::Packet;
+use super::machine::{CorePlacement, SimClasses, SimMachine, Size};
+use super::packet::SimPacket;
 use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
-use super::work::{Overhead, Work};
+use super::work::{Overhead, SimWork};
 
 /// A microsecond for each packet.
 struct Even;
 
-impl Work for Even {
+impl SimWork for Even {
     fn packet(&self, _: u32, _: usize) -> u64 {
         1_000
     }
@@ -39,22 +39,23 @@ impl Work for Even {
 
 const SHARDS: usize = 8;
 
-fn machine(lanes: u16) -> Machine<Even> {
+fn machine(lanes: u16) -> SimMachine<Even> {
     // Small bursts, so that packets wait while a lane polls.
     let size = Size { burst: 2, ..Size::of(lanes, SHARDS, 1_000) };
     let ledger = Ledger::new(0..u64::MAX);
-    Machine::new(size, Even, Placement::Table, |_| Pauses::none(), ledger)
+    SimMachine::new(size, Even, CorePlacement::Table, |_| Pauses::none(), ledger)
 }
 
 /// Packets of one flow per shard every 12 us, at times many, and shard 0 goes from lane 0 to lane 1 and back all the time;
 /// `meddle` is called while packets wait.
-fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<Even> {
+fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut SimMachine<Even>)) -> SimMachine<Even> {
     let mut machine = machine(lanes);
     let mut now = 0;
     for round in 0..2_000 {
         for flow in 0..SHARDS as u32 {
             let (luck, checksum, connection) = (0, 0, false);
-            let packet = Packet { at: now, flow, hash: flow, luck, bytes: 0, checksum, connection };
+            let packet =
+                SimPacket { at: now, flow, hash: flow, luck, bytes: 0, checksum, connection };
             let count = if round % 20 == 0 { 20 } else { 1 };
             (0..count).for_each(|_| machine.arrive(&packet, now));
         }
@@ -77,7 +78,7 @@ fn run(lanes: u16, mut meddle: impl FnMut(u32, &mut Machine<Even>)) -> Machine<E
     machine
 }
 
-fn faults(machine: &Machine<Even>) -> (u64, u64, bool) {
+fn faults(machine: &SimMachine<Even>) -> (u64, u64, bool) {
     let ledger = &machine.ledger;
     (ledger.lost(), ledger.duplicated, ledger.reordered > 0)
 }
@@ -137,11 +138,11 @@ fn a_shard_that_leaves_before_its_packets_were_processed_is_noticed() {
 }
 
 /// As [`run`] on three lanes, while the flows of lanes 0 and 1 leave for lane 2 and come home all the time.
-fn run_offloading(mut meddle: impl FnMut(&mut Machine<Even>)) -> Machine<Even> {
+fn run_offloading(mut meddle: impl FnMut(&mut SimMachine<Even>)) -> SimMachine<Even> {
     let mut calls = 0;
     run(3, |_, machine| {
         if calls == 0 {
-            machine.tell_classes(Classes {
+            machine.tell_classes(SimClasses {
                 is_priority: Box::new(|_| false),
                 percentile: 0.995,
                 phases: PhaseMeter::new(0, 1_000_000, 1),
@@ -158,7 +159,7 @@ fn run_offloading(mut meddle: impl FnMut(&mut Machine<Even>)) -> Machine<Even> {
     })
 }
 
-fn flows_moved(machine: &Machine<Even>) -> (u64, u64) {
+fn flows_moved(machine: &SimMachine<Even>) -> (u64, u64) {
     let flows = machine.workers().filter_map(|lane| lane.flows.as_ref());
     flows.fold((0, 0), |(left, home), flows| (left + flows.left, home + flows.returned))
 }

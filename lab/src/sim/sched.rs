@@ -112,7 +112,7 @@ pub struct SchedBench<'a> {
 
 /// What one run is about.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct SchedCase {
     scheduler: Scheduler,
     ideal: Option<Ideal>,
     workload: Workload,
@@ -177,19 +177,19 @@ impl<'a> SchedBench<'a> {
         crossovers: &[(f64, f64)],
     ) -> Vec<SchedRow> {
         let free = self.costs.with_lock(0.0);
-        let cases: Vec<Case> = self
+        let cases: Vec<SchedCase> = self
             .workloads
             .iter()
             .flat_map(|&workload| {
-                schedulers.iter().map(move |&(scheduler, ideal)| Case {
+                schedulers.iter().map(move |&(scheduler, ideal)| SchedCase {
                     scheduler,
                     ideal,
                     workload,
                 })
             })
             .collect();
-        let costs_of = |case: &Case| if case.ideal.is_some() { &free } else { self.costs };
-        let setting = |case: &Case, load| self.setting(case, costs_of(case), load);
+        let costs_of = |case: &SchedCase| if case.ideal.is_some() { &free } else { self.costs };
+        let setting = |case: &SchedCase, load| self.setting(case, costs_of(case), load);
         let capacities = in_parallel(&cases, self.threads, |case| setting(case, 1.0).capacity());
         let mut points: Vec<(usize, f64, f64)> = Vec::new();
         for workload in 0..self.workloads.len() {
@@ -245,7 +245,7 @@ impl<'a> SchedBench<'a> {
         }
     }
 
-    fn setting<'b>(&self, case: &Case, costs: &'b RequestCosts, load: f64) -> Setting<'b>
+    fn setting<'b>(&self, case: &SchedCase, costs: &'b RequestCosts, load: f64) -> Setting<'b>
     where
         'a: 'b,
     {
@@ -271,7 +271,7 @@ impl<'a> SchedBench<'a> {
         };
         let name = SchedulerName::Inline(Queueing::Cfcfs);
         let Ok(scheduler) = Scheduler::on_cores(name, self.cores) else { return Vec::new() };
-        let case = Case { scheduler, ideal: None, workload };
+        let case = SchedCase { scheduler, ideal: None, workload };
         let found = in_parallel(&self.loads, self.threads, |&load| {
             crossover::crossover_lock(&self.setting(&case, self.costs, load))
         });

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::ledger::Counts;
-use super::machine::Machine;
-use super::work::Work;
+use super::ledger::LedgerCounts;
+use super::machine::SimMachine;
+use super::work::SimWork;
 use crate::record::Series;
 
 /// The length of an interval, in nanoseconds.
@@ -17,7 +17,7 @@ pub(super) struct SeriesMeter {
     warm_up: u64,
     /// Of each lane at the end of the interval before: busy nanoseconds, and packets.
     before: Vec<(u64, u64)>,
-    counts: Counts,
+    counts: LedgerCounts,
     moved: u64,
     /// Intervals measured: the busiest lane's time by the number of active ones, and the time of all.
     busiest: f64,
@@ -39,7 +39,7 @@ impl SeriesMeter {
             series,
             warm_up: warm_up.as_nanos() as u64,
             before: vec![(0, 0); lanes.into()],
-            counts: Counts::default(),
+            counts: LedgerCounts::default(),
             moved: 0,
             busiest: 0.0,
             all: 0.0,
@@ -49,7 +49,7 @@ impl SeriesMeter {
     }
 
     /// An interval ends at `now`.
-    pub(super) fn note<W: Work>(&mut self, now: u64, machine: &Machine<W>) {
+    pub(super) fn note<W: SimWork>(&mut self, now: u64, machine: &SimMachine<W>) {
         let owns = machine.active();
         let active = owns.iter().filter(|owns| **owns).count();
         let (mut most, mut all) = (0, 0);

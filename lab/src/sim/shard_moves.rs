@@ -10,7 +10,7 @@ use rheostat_steer::policy::{Load, Offloads};
 
 /// A command to a lane.
 #[derive(Clone, Debug)]
-pub(super) enum Command {
+pub(super) enum MoveCommand {
     /// The shard will come: hold its packets.
     Expect(ShardId),
     /// The shard goes from a lane, not this one, to another, which may be this one.
@@ -23,7 +23,7 @@ pub(super) enum Command {
 
 /// What a lane reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum MoveReport {
     Ready(ShardId),
     Arrived(ShardId),
 }
@@ -37,22 +37,22 @@ pub(super) struct ShardMoves {
     /// Where the indirection table leads each shard's packets.
     placed: Vec<LaneId>,
     moving: Vec<Move>,
-    stage: Stage,
+    stage: MoveStage,
     /// From the rewriting of the table until it is in force everywhere, in nanoseconds.
     fence: u64,
     /// What the last rewriting took.
     pub(super) rewrite: Option<Duration>,
     /// What lanes are to be told.
-    pub(super) commands: Vec<(LaneId, Command)>,
+    pub(super) commands: Vec<(LaneId, MoveCommand)>,
     /// What they told.
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<MoveReport>,
     /// Shards that have arrived.
     pub(super) arrived: u64,
 }
 
 /// What the shards that move together wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum MoveStage {
     Idle,
     /// So many lanes that get one have yet to hold its packets.
     Ready(usize),
@@ -69,7 +69,7 @@ impl ShardMoves {
             placed: owners.clone(),
             owners,
             moving: Vec::new(),
-            stage: Stage::Idle,
+            stage: MoveStage::Idle,
             fence,
             rewrite: None,
             commands: Vec::new(),
@@ -83,10 +83,10 @@ impl ShardMoves {
         self.placed[shard.index()]
     }
 
-    fn hear(&mut self, report: Report) {
+    fn hear(&mut self, report: MoveReport) {
         match (report, &mut self.stage) {
-            (Report::Ready(_), Stage::Ready(missing)) => *missing -= 1,
-            (Report::Arrived(_), Stage::Arrived(missing)) => {
+            (MoveReport::Ready(_), MoveStage::Ready(missing)) => *missing -= 1,
+            (MoveReport::Arrived(_), MoveStage::Arrived(missing)) => {
                 *missing -= 1;
                 self.arrived += 1;
             }
@@ -97,9 +97,9 @@ impl ShardMoves {
     fn switch(&mut self) {
         for &Move { shard, from, to } in &self.moving {
             for lane in (0..self.lanes).map(LaneId).filter(|lane| *lane != from) {
-                self.commands.push((lane, Command::Redirect { shard, from, to }));
+                self.commands.push((lane, MoveCommand::Redirect { shard, from, to }));
             }
-            self.commands.push((from, Command::Release { shard, to }));
+            self.commands.push((from, MoveCommand::Release { shard, to }));
         }
     }
 }
@@ -110,27 +110,27 @@ impl ShardMigrator for ShardMoves {
             self.hear(report);
         }
         match self.stage {
-            Stage::Ready(0) => {
+            MoveStage::Ready(0) => {
                 for one in &self.moving {
                     self.placed[one.shard.index()] = one.to;
                 }
-                self.stage = Stage::Fenced(now.as_nanos() + self.fence);
+                self.stage = MoveStage::Fenced(now.as_nanos() + self.fence);
             }
-            Stage::Fenced(until) if until <= now.as_nanos() => {
+            MoveStage::Fenced(until) if until <= now.as_nanos() => {
                 self.switch();
                 self.rewrite = Some(Duration::from_nanos(self.fence + now.as_nanos() - until));
-                self.stage = Stage::Arrived(self.moving.len());
+                self.stage = MoveStage::Arrived(self.moving.len());
             }
-            Stage::Arrived(0) => {
+            MoveStage::Arrived(0) => {
                 self.moving.clear();
-                self.stage = Stage::Idle;
+                self.stage = MoveStage::Idle;
             }
             _ => {}
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.stage == Stage::Idle
+        self.stage == MoveStage::Idle
     }
 
     fn owners(&self) -> &[LaneId] {
@@ -149,11 +149,11 @@ impl ShardMigrator for ShardMoves {
         }
         for one in moves {
             self.owners[one.shard.index()] = one.to;
-            self.commands.push((one.to, Command::Expect(one.shard)));
+            self.commands.push((one.to, MoveCommand::Expect(one.shard)));
         }
         if !moves.is_empty() {
             self.moving = moves.to_vec();
-            self.stage = Stage::Ready(moves.len());
+            self.stage = MoveStage::Ready(moves.len());
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl ShardMigrator for ShardMoves {
         };
         let shares: Arc<[Load]> = offloads.shares.iter().zip(shards).map(part).collect();
         for (lane, to) in (0..).map(LaneId).zip(&offloads.links) {
-            self.commands.push((lane, Command::Offload { to: *to, shares: shares.clone() }));
+            self.commands.push((lane, MoveCommand::Offload { to: *to, shares: shares.clone() }));
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use rheostat_control::Balancer;
 
-use super::machine::Machine;
-use super::packet::Packet;
+use super::machine::SimMachine;
+use super::packet::SimPacket;
 use super::series_meter::{INTERVAL, SeriesMeter};
 use super::stretch::Stretch;
-use super::work::Work;
+use super::work::SimWork;
 use crate::delays::quantile_us;
 use crate::plans::PlanLog;
-use crate::record::Run;
+use crate::record::RecordedRun;
 use crate::scenario::policy_of;
 
 /// How often the migrator is looked after at the end, and how long: in nanoseconds.
@@ -18,7 +18,7 @@ pub(super) const TIMEOUT: u64 = 60_000_000_000;
 
 /// A machine, its controller, and the meter of its intervals.
 pub(super) struct Simulation<W> {
-    pub(super) machine: Machine<W>,
+    pub(super) machine: SimMachine<W>,
     /// With the log of its policy; none where packets are dispatched one by one.
     pub(super) balancer: Option<(Balancer, PlanLog)>,
     pub(super) stretch: Stretch,
@@ -29,12 +29,12 @@ pub(super) struct Simulation<W> {
     pub(super) due: u64,
     pub(super) tick: u64,
     /// What is known of the run beforehand.
-    pub(super) run: Run,
+    pub(super) run: RecordedRun,
 }
 
-impl<W: Work> Simulation<W> {
+impl<W: SimWork> Simulation<W> {
     /// Lets packets arrive, the next ones of the source. Returns how much of the run is over, between 0 and 1.
-    pub(super) fn feed(&mut self, packets: &[Packet]) -> f64 {
+    pub(super) fn feed(&mut self, packets: &[SimPacket]) -> f64 {
         let mut now = 0;
         for packet in packets {
             now = self.stretch.time_of(packet.at);
@@ -67,19 +67,19 @@ impl<W: Work> Simulation<W> {
     }
 
     /// Ends the run: nothing arrives any more, and what is under way leaves.
-    pub(super) fn finish(mut self) -> Run {
+    pub(super) fn finish(mut self) -> RecordedRun {
         self.pass(self.end);
         self.machine.run_dry(self.end, GLANCE, TIMEOUT);
         let (ledger, meter) = (&self.machine.ledger, &self.meter);
         let latency = |share: f64| Some((share, quantile_us(&ledger.latency, share)?));
-        let run = Run {
+        let run = RecordedRun {
             packets: ledger.arrived,
             delivered: ledger.delivered,
             dropped: ledger.dropped,
             lost: ledger.lost(),
             duplicated: ledger.duplicated,
             reordered: ledger.reordered,
-            latency_us: Run::SHARES.into_iter().filter_map(latency).collect(),
+            latency_us: RecordedRun::SHARES.into_iter().filter_map(latency).collect(),
             imbalance: meter.imbalance(),
             spread: meter.spread(),
             migrations: meter.migrations(),
@@ -89,6 +89,6 @@ impl<W: Work> Simulation<W> {
                 .map(|(_, log)| log.summary(policy_of(&self.run.policy) == "rsspp")),
             ..self.run
         };
-        Run { series: self.meter.into_series(), ..run }
+        RecordedRun { series: self.meter.into_series(), ..run }
     }
 }

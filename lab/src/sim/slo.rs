@@ -24,8 +24,8 @@ pub use self::row::SloRow;
 use self::zipf::ZipfPackets;
 pub(super) use self::zipf::first_of_tail;
 use super::ledger::Ledger;
-use super::machine::{Classes, Machine, Placement, Size};
-use super::packet::Packet;
+use super::machine::{CorePlacement, SimClasses, SimMachine, Size};
+use super::packet::SimPacket;
 use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
 use super::series_meter::INTERVAL;
@@ -34,7 +34,7 @@ use super::stretch::Stretch;
 use super::work::MeasuredWork;
 use super::{BATCH, REFERENCE_RATE, SimError};
 use crate::costs::Costs;
-use crate::scenario::Step;
+use crate::scenario::ScenarioStep;
 use rheostat_measure::rounding::to_ten_thousandths;
 
 /// Offered load of each phase in Gb/s, where there are eight lanes.
@@ -184,7 +184,7 @@ impl SloBench<'_> {
 
 /// What was counted until the end of a phase.
 #[derive(Clone, Copy, Debug, Default)]
-struct Totals {
+struct SloTotals {
     migrations: u64,
     offloaded: u64,
     dropped: u64,
@@ -195,7 +195,7 @@ struct Running<'a> {
     bench: &'a SloBench<'a>,
     setting: &'a Setting,
     policy: &'a str,
-    machine: Machine<MeasuredWork>,
+    machine: SimMachine<MeasuredWork>,
     balancer: Balancer,
     stretch: Stretch,
     /// The measurement.
@@ -208,7 +208,7 @@ struct Running<'a> {
     /// By phase: predicted waits times packets in microseconds, and packets.
     predicted: Vec<(f64, f64)>,
     /// At the ends of phases, the start first.
-    totals: Vec<Totals>,
+    totals: Vec<SloTotals>,
 }
 
 impl<'a> Running<'a> {
@@ -222,9 +222,9 @@ impl<'a> Running<'a> {
         };
         let ledger = Ledger::new(span.clone());
         let mut machine =
-            Machine::new(size, setting.work.clone(), Placement::Table, pauses, ledger);
+            SimMachine::new(size, setting.work.clone(), CorePlacement::Table, pauses, ledger);
         let first = setting.first_priority;
-        machine.tell_classes(Classes {
+        machine.tell_classes(SimClasses {
             is_priority: Box::new(move |packet| packet.flow >= first),
             percentile: bench.objectives.percentile,
             phases: PhaseMeter::new(start, phase, PHASES.len()),
@@ -236,11 +236,11 @@ impl<'a> Running<'a> {
         let mut balancer = Balancer::new(of_name, None, (lanes, SHARDS), Time::ZERO);
         balancer.set_bounds(LaneBounds { min: 1, max: lanes });
         let first = PHASES[0] / PHASES[PHASES.len() - 1];
-        let step = |(number, load): (usize, &f64)| Step {
+        let step = |(number, load): (usize, &f64)| ScenarioStep {
             at: bench.phase * number as u32,
             factor: load / PHASES[0],
         };
-        let steps: Vec<Step> = PHASES.iter().enumerate().map(step).collect();
+        let steps: Vec<ScenarioStep> = PHASES.iter().enumerate().map(step).collect();
         Running {
             bench,
             setting,
@@ -254,12 +254,12 @@ impl<'a> Running<'a> {
             tick: INTERVAL,
             looks: vec![[0; 3]; PHASES.len()],
             predicted: vec![(0.0, 0.0); PHASES.len()],
-            totals: vec![Totals::default()],
+            totals: vec![SloTotals::default()],
         }
     }
 
     /// Lets packets arrive. Returns whether the run is over.
-    fn feed(&mut self, packets: &[Packet]) -> bool {
+    fn feed(&mut self, packets: &[SimPacket]) -> bool {
         for packet in packets {
             self.now = self.stretch.time_of(packet.at);
             if self.now >= self.span.end {
@@ -318,9 +318,9 @@ impl<'a> Running<'a> {
         self.totals[phase + 1] = total;
     }
 
-    fn total(&self) -> Totals {
+    fn total(&self) -> SloTotals {
         let flows = self.machine.workers().filter_map(|lane| lane.flows.as_ref());
-        Totals {
+        SloTotals {
             migrations: self.machine.migrator.arrived,
             offloaded: flows.map(|flows| flows.left).sum(),
             dropped: self.machine.ledger.all.dropped,

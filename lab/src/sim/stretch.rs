@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use crate::scenario::Step;
+use crate::scenario::ScenarioStep;
 
 /// Stretches the time of a source, so that the same packets come at another rate; the rate may change at steps.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     /// Stretches of equal pace, the first at the start of the run.
-    pieces: Vec<Piece>,
+    pieces: Vec<StretchPiece>,
     /// The piece that the last packet was in.
     current: usize,
 }
 
 /// From here on, `pace` nanoseconds of the source pass in each of the run.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct StretchPiece {
     source: f64,
     run: f64,
     pace: f64,
@@ -24,13 +24,13 @@ struct Piece {
 impl Stretch {
     /// A source's time passes `pace` times as fast as the run's, and after each of `steps`, which are counted from
     /// `start`, as many times faster as its factor states.
-    pub(super) fn new(pace: f64, steps: &[Step], start: Duration) -> Stretch {
-        let mut pieces = vec![Piece { source: 0.0, run: 0.0, pace }];
+    pub(super) fn new(pace: f64, steps: &[ScenarioStep], start: Duration) -> Stretch {
+        let mut pieces = vec![StretchPiece { source: 0.0, run: 0.0, pace }];
         for step in steps {
             let last = pieces[pieces.len() - 1];
             let run = (start + step.at).as_nanos() as f64;
             let source = last.source + (run - last.run) * last.pace;
-            pieces.push(Piece { source, run, pace: pace * step.factor });
+            pieces.push(StretchPiece { source, run, pace: pace * step.factor });
         }
         Stretch { pieces, current: 0 }
     }
@@ -39,11 +39,11 @@ impl Stretch {
     /// never go back.
     pub(super) fn time_of(&mut self, source: u64) -> u64 {
         let source = source as f64;
-        let beyond = |piece: &Piece| piece.source <= source;
+        let beyond = |piece: &StretchPiece| piece.source <= source;
         while self.pieces.get(self.current + 1).is_some_and(beyond) {
             self.current += 1;
         }
-        let Piece { source: from, run, pace } = self.pieces[self.current];
+        let StretchPiece { source: from, run, pace } = self.pieces[self.current];
         // Where nothing comes any more, what is still to come comes never.
         (run + (source - from) / pace) as u64
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_source_is_stretched_piece_by_piece() {
-        let step = |ms, factor| Step { at: Duration::from_millis(ms), factor };
+        let step = |ms, factor| ScenarioStep { at: Duration::from_millis(ms), factor };
         let mut stretch = Stretch::new(
             2.0,
             &[step(1, 0.5), step(2, 0.0), step(3, 4.0)],

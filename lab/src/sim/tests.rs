@@ -28,7 +28,7 @@ fn scenario(changes: &[(&str, &str)]) -> Scenario {
     Scenario::parse("s.toml", &text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn simulate(scenario: &Scenario, threads: usize) -> Vec<Run> {
+fn simulate(scenario: &Scenario, threads: usize) -> Vec<RecordedRun> {
     let costs = Costs::built_in();
     let simulator =
         Simulator { scenario, costs: &costs, noisy: false, stopwatch: Clock::new(), threads };
@@ -39,16 +39,16 @@ fn simulate(scenario: &Scenario, threads: usize) -> Vec<Run> {
 }
 
 /// Without what is measured in real time.
-fn reproducible(mut runs: Vec<Run>) -> Vec<Run> {
+fn reproducible(mut runs: Vec<RecordedRun>) -> Vec<RecordedRun> {
     for plans in runs.iter_mut().filter_map(|run| run.plans.as_mut()) {
         (plans.solve_us_p50, plans.solve_us_p99) = (0.0, 0.0);
     }
     runs
 }
 
-fn assert_sound(runs: &[Run]) {
+fn assert_sound(runs: &[RecordedRun]) {
     for run in runs {
-        let Run { policy, lanes, lost, duplicated, packets, delivered, dropped, .. } = run;
+        let RecordedRun { policy, lanes, lost, duplicated, packets, delivered, dropped, .. } = run;
         assert_eq!((*lost, *duplicated), (0, 0), "{policy} on {lanes}");
         assert_eq!(*packets, delivered + dropped, "{policy} on {lanes}: all come to an end");
         assert!(*packets > 0 && run.simulated);

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 pub use self::row::{Gain, ThroughputRow, gains};
 use super::SimError;
-use super::cases::Case;
+use super::cases::NamedCase;
 use super::parallel::in_parallel;
 use super::trial::Trial;
 use super::work::MeasuredWork;
@@ -162,7 +162,7 @@ impl ThroughputBench<'_> {
         let row = |&(zipf, burst, system, shards): &(f64, u32, System, usize)| {
             let trial = Trial {
                 lanes: LANES,
-                case: Case::zipf("throughput", zipf, burst, shards),
+                case: NamedCase::zipf("throughput", zipf, burst, shards),
                 flows: FLOWS,
                 first_priority: u32::MAX,
                 rate,

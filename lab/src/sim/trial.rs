@@ -7,9 +7,9 @@ use rheostat_control::Balancer;
 use rheostat_steer::policy::{Class, LaneBounds, Policy};
 
 use super::BATCH;
-use super::cases::{Case, CasePackets};
+use super::cases::{CasePackets, NamedCase};
 use super::ledger::Ledger;
-use super::machine::{Classes, Machine, Placement, Size};
+use super::machine::{CorePlacement, SimClasses, SimMachine, Size};
 use super::pauses::Pauses;
 use super::phase_meter::PhaseMeter;
 use super::simulation::{GLANCE, TIMEOUT};
@@ -24,7 +24,7 @@ const HEAVY: f64 = 0.9;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
     pub(super) lanes: u16,
-    pub(super) case: Case,
+    pub(super) case: NamedCase,
     pub(super) flows: u32,
     /// Flows from this rank on have priority.
     pub(super) first_priority: u32,
@@ -38,7 +38,7 @@ pub(super) struct Trial {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct TrialOutcome {
     pub(super) arrived: u64,
     pub(super) delivered: u64,
     pub(super) p995_us: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Outcome {
     pub(super) faults: u64,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Packets that left ÷ packets that arrived.
     pub(super) fn delivered_share(&self) -> f64 {
         self.delivered as f64 / self.arrived.max(1) as f64
@@ -58,7 +58,7 @@ impl Outcome {
 
 impl Trial {
     /// Lets packets arrive on lanes that all work throughout.
-    pub(super) fn run(&self, work: MeasuredWork, policy: Box<dyn Policy>) -> Outcome {
+    pub(super) fn run(&self, work: MeasuredWork, policy: Box<dyn Policy>) -> TrialOutcome {
         let (lanes, shards) = (usize::from(self.lanes), self.case.shards);
         let start = self.warm_up.as_nanos() as u64;
         let end = start + self.duration.as_nanos() as u64;
@@ -66,9 +66,9 @@ impl Trial {
         let size = Size::of(self.lanes, shards, QUEUE);
         let pauses = |_: LaneId| Pauses::none();
         let capacity = 1e9 / work.mean(1.0 / lanes as f64, rheostat_packet::BURST);
-        let mut machine = Machine::new(size, work, Placement::Table, pauses, ledger);
+        let mut machine = SimMachine::new(size, work, CorePlacement::Table, pauses, ledger);
         let first = self.first_priority;
-        machine.tell_classes(Classes {
+        machine.tell_classes(SimClasses {
             is_priority: Box::new(move |packet| packet.flow >= first),
             percentile: 0.995,
             phases: PhaseMeter::new(start, end - start, 1),
@@ -100,7 +100,7 @@ impl Trial {
         let offloaded = machine.workers().filter_map(|lane| lane.flows.as_ref());
         let offloaded = offloaded.map(|flows| flows.left).sum();
         let Ledger { arrived, delivered, latency, duplicated, reordered, .. } = &machine.ledger;
-        Outcome {
+        TrialOutcome {
             arrived: *arrived,
             delivered: *delivered,
             p995_us: quantile_us(latency, 0.995),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::costs::{ChainCosts, Costs};
 
 /// How long lanes take for what they do, in nanoseconds.
-pub(super) trait Work {
+pub(super) trait SimWork {
     /// To process a packet: `luck` decides how much work it happens to be, `flows` among how many flows it is
-    /// looked up, as [`Work::working_set`] numbers them.
+    /// looked up, as [`SimWork::working_set`] numbers them.
     fn packet(&self, luck: u32, flows: usize) -> u64;
 
     /// What a packet of so many bytes takes for these.
@@ -15,7 +15,7 @@ pub(super) trait Work {
         0
     }
 
-    /// The number by which [`Work::packet`] knows the flows of a lane that has this share of all shards.
+    /// The number by which [`SimWork::packet`] knows the flows of a lane that has this share of all shards.
     fn working_set(&self, share: f64) -> usize;
 
     /// What else there is to do.
@@ -117,7 +117,7 @@ impl MeasuredWork {
     }
 }
 
-impl Work for MeasuredWork {
+impl SimWork for MeasuredWork {
     #[inline]
     fn packet(&self, luck: u32, flows: usize) -> u64 {
         self.fixed + u64::from(self.tables[flows][luck as usize >> (u32::BITS - RANKS.ilog2())])

@@ -4,11 +4,11 @@ use rheostat_measure::quantiles::Sorted;
 use rheostat_measure::record::{Column, TableRow, or_dash};
 use serde::{Deserialize, Serialize};
 
-use super::{Measured, Size};
+use super::{Size, SolverMeasurement};
 
 /// What a model takes at one size, and how good its answers are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SolverRow {
     /// `fewest-lanes`, `fewest-changes` or `balance`.
     pub model: String,
     /// Shards.
@@ -37,8 +37,8 @@ pub struct Row {
     pub cut_share: f64,
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for SolverRow {
+    const COLUMNS: &'static [Column<SolverRow>] = &[
         Column::name("model", 15, |row| &row.model),
         Column::count("shards", 6, |row| row.shards as u64),
         Column::count("lanes", 5, |row| row.lanes as u64),
@@ -55,18 +55,18 @@ impl TableRow for Row {
     ];
 }
 
-impl Row {
-    pub(super) fn of(model: &str, size: Size, measured: &[Measured]) -> Row {
+impl SolverRow {
+    pub(super) fn of(model: &str, size: Size, measured: &[SolverMeasurement]) -> SolverRow {
         let us = Sorted::of(measured.iter().map(|each| each.us));
         let quantile = |share| us.quantile(share).unwrap_or(0.0);
-        let share = |of: &dyn Fn(&Measured) -> bool| {
+        let share = |of: &dyn Fn(&SolverMeasurement) -> bool| {
             measured.iter().filter(|each| of(each)).count() as f64 / measured.len().max(1) as f64
         };
         let known = measured.iter().filter_map(|each| each.is_optimal);
         let optimal = known.clone().filter(|optimal| *optimal).count();
         let known = known.count();
         let values = measured.iter().map(|each| each.value as f64).sum::<f64>();
-        Row {
+        SolverRow {
             model: model.to_owned(),
             shards: size.shards,
             lanes: size.lanes,

@@ -10,8 +10,8 @@ use rheostat_io::Device;
 use rheostat_packet::{Burst, PoolCache};
 
 use super::reflection::reflect;
-use super::row::Row;
-use super::testbed::Testbed;
+use super::row::TcpRow;
+use super::testbed::TcpTestbed;
 use super::{Load, TcpBench};
 use crate::error::BenchError;
 use crate::testbed::Cores;
@@ -19,9 +19,9 @@ use crate::testbed::Cores;
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Measures clients of one lane.
-pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
-    let load = Load { kind: super::Kind::Requests, ..bench.load };
-    let mut testbed = Testbed::new(1, load.connections, |config| super::adapted(&load, config))?;
+pub(super) fn measure(bench: &TcpBench) -> Result<TcpRow, BenchError> {
+    let load = Load { kind: super::RequestKind::Requests, ..bench.load };
+    let mut testbed = TcpTestbed::new(1, load.connections, |config| super::adapted(&load, config))?;
     let core = Cores::of_lanes(bench.core, 1)?.first();
     let queues = testbed.clients.queues();
     let stop = AtomicBool::new(false);
@@ -55,7 +55,7 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
     })
 }
 
-fn windows(bench: &TcpBench, testbed: &Testbed) -> Result<Row, BenchError> {
+fn windows(bench: &TcpBench, testbed: &TcpTestbed) -> Result<TcpRow, BenchError> {
     let begun = Instant::now();
     let wanted = 2 * u64::from(bench.load.connections);
     while testbed.clients.totals().replies < wanted {
@@ -77,8 +77,8 @@ fn windows(bench: &TcpBench, testbed: &Testbed) -> Result<Row, BenchError> {
     windows.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (wall, generator) = windows[windows.len() / 2];
     let load = &bench.load;
-    Ok(Row {
-        kind: super::Kind::Harness,
+    Ok(TcpRow {
+        kind: super::RequestKind::Harness,
         device: "sim".into(),
         lanes: 1,
         connections: load.connections,

@@ -11,8 +11,8 @@ use rheostat_traffic::clients::{ClientTotals, Reply};
 
 use super::applications::{Give, REQUEST, Repeat};
 use super::resident::resident;
-use super::row::{Kind, Row};
-use super::testbed::{Running, Testbed};
+use super::row::{RequestKind, TcpRow};
+use super::testbed::{Running, TcpTestbed};
 use super::{TcpBench, harness};
 use crate::error::BenchError;
 use crate::testbed::lanes::finish;
@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// What happens.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// Connections.
     pub connections: u32,
     /// Lanes.
@@ -43,14 +43,14 @@ pub struct Load {
 
 impl Load {
     /// Requests on so many connections.
-    pub fn new(kind: Kind, connections: u32, lanes: usize) -> Load {
+    pub fn new(kind: RequestKind, connections: u32, lanes: usize) -> Load {
         Load { kind, connections, lanes, under_way: 64, ack_delay: Duration::from_millis(40) }
     }
 }
 
 /// What had been counted at some moment.
 #[derive(Clone, Copy)]
-struct Sample {
+struct TcpSample {
     at: Instant,
     clients: ClientTotals,
     service: Totals,
@@ -60,7 +60,7 @@ struct Sample {
 
 /// A window, per request.
 #[derive(Clone, Copy)]
-struct Window {
+struct TcpWindow {
     wall: f64,
     process: f64,
     generator: f64,
@@ -69,21 +69,21 @@ struct Window {
 }
 
 /// Measures a row.
-pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
+pub(super) fn measure(bench: &TcpBench) -> Result<TcpRow, BenchError> {
     let load = bench.load;
     let harness_ns = match load.kind {
-        Kind::Bulk => 0.0,
+        RequestKind::Bulk => 0.0,
         _ => harness::measure(&as_harness(bench))?.ns_per_request,
     };
     let testbed =
-        Testbed::new(load.lanes, load.connections, |config| super::adapted(&load, config))?;
+        TcpTestbed::new(load.lanes, load.connections, |config| super::adapted(&load, config))?;
     let before = resident();
     let limits = ServeConfig {
         connections: 2 * load.connections as usize + 1_024,
         ..ServeConfig::default()
     };
     let running = match load.kind {
-        Kind::Bulk => testbed.start(Give::new(LONG), load.lanes, bench.core, limits)?,
+        RequestKind::Bulk => testbed.start(Give::new(LONG), load.lanes, bench.core, limits)?,
         _ => testbed.start(Repeat, load.lanes, bench.core, limits)?,
     };
     let taken = warm_up(&testbed, &load).map(|()| {
@@ -111,16 +111,16 @@ pub(super) fn measure(bench: &TcpBench) -> Result<Row, BenchError> {
 
 fn as_harness(bench: &TcpBench) -> TcpBench {
     TcpBench {
-        load: super::Load { kind: Kind::Harness, lanes: 1, ..bench.load },
+        load: super::Load { kind: RequestKind::Harness, lanes: 1, ..bench.load },
         windows: bench.windows.div_ceil(2),
         ..*bench
     }
 }
 
 /// Waits until connections are open and have made requests.
-fn warm_up(testbed: &Testbed, load: &Load) -> Result<(), BenchError> {
+fn warm_up(testbed: &TcpTestbed, load: &Load) -> Result<(), BenchError> {
     let wanted = match load.kind {
-        Kind::Bulk => u64::from(load.connections),
+        RequestKind::Bulk => u64::from(load.connections),
         _ => WARM * u64::from(load.connections),
     };
     let begun = Instant::now();
@@ -141,8 +141,8 @@ fn warm_up(testbed: &Testbed, load: &Load) -> Result<(), BenchError> {
     }
 }
 
-fn windows(bench: &TcpBench, testbed: &Testbed, running: &Running) -> Vec<Window> {
-    let sample = || Sample {
+fn windows(bench: &TcpBench, testbed: &TcpTestbed, running: &Running) -> Vec<TcpWindow> {
+    let sample = || TcpSample {
         at: Instant::now(),
         clients: testbed.clients.totals(),
         service: running.control.totals(),
@@ -157,7 +157,7 @@ fn windows(bench: &TcpBench, testbed: &Testbed, running: &Running) -> Vec<Window
         let later = sample();
         let clients = later.clients.since(&earlier.clients);
         let count = match bench.load.kind {
-            Kind::Bulk => clients.data_segments,
+            RequestKind::Bulk => clients.data_segments,
             _ => clients.replies,
         };
         let per = |value: f64| value / count.max(1) as f64;
@@ -166,7 +166,7 @@ fn windows(bench: &TcpBench, testbed: &Testbed, running: &Running) -> Vec<Window
             later.service.segments_in - earlier.service.segments_in,
             later.service.segments_out - earlier.service.segments_out,
         ];
-        windows.push(Window {
+        windows.push(TcpWindow {
             wall: per(wall * bench.load.lanes as f64),
             process: per(nanos(later.ticks - earlier.ticks)),
             generator: per(nanos(clients.ticks)),
@@ -178,12 +178,12 @@ fn windows(bench: &TcpBench, testbed: &Testbed, running: &Running) -> Vec<Window
 }
 
 /// The row of these windows: that with the median cost counts.
-fn row(load: &Load, mut windows: Vec<Window>, harness_ns: f64, grown: usize) -> Row {
+fn row(load: &Load, mut windows: Vec<TcpWindow>, harness_ns: f64, grown: usize) -> TcpRow {
     windows.sort_by(|a, b| a.process.total_cmp(&b.process));
     let median = windows[windows.len() / 2];
     let range = [windows[0].process, windows[windows.len() - 1].process];
-    let reply = if load.kind == Kind::Bulk { LONG } else { REQUEST as u32 };
-    Row {
+    let reply = if load.kind == RequestKind::Bulk { LONG } else { REQUEST as u32 };
+    TcpRow {
         kind: load.kind,
         device: "sim".into(),
         lanes: load.lanes,
@@ -205,9 +205,9 @@ fn row(load: &Load, mut windows: Vec<Window>, harness_ns: f64, grown: usize) -> 
 }
 
 /// What comes back for a request.
-pub(super) fn reply(kind: Kind) -> Reply {
+pub(super) fn reply(kind: RequestKind) -> Reply {
     match kind {
-        Kind::Bulk => Reply::Bytes(LONG),
-        Kind::Harness | Kind::Requests | Kind::Connections => Reply::Same,
+        RequestKind::Bulk => Reply::Bytes(LONG),
+        RequestKind::Harness | RequestKind::Requests | RequestKind::Connections => Reply::Same,
     }
 }

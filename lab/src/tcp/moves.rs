@@ -9,8 +9,8 @@ use rheostat_serve::ServeConfig;
 use serde::{Deserialize, Serialize};
 
 use super::applications::Repeat;
-use super::row::Kind;
-use super::testbed::Testbed;
+use super::row::RequestKind;
+use super::testbed::TcpTestbed;
 use super::{Load, adapted};
 use crate::error::BenchError;
 use crate::testbed::lanes::finish;
@@ -71,8 +71,9 @@ impl MovesBench {
     /// # Errors
     /// [`BenchError`] when it takes too long, or the run was not sound.
     pub fn run(&self) -> Result<Moves, BenchError> {
-        let load = Load::new(Kind::Requests, self.connections, self.lanes);
-        let testbed = Testbed::new(self.lanes, self.connections, |config| adapted(&load, config))?;
+        let load = Load::new(RequestKind::Requests, self.connections, self.lanes);
+        let testbed =
+            TcpTestbed::new(self.lanes, self.connections, |config| adapted(&load, config))?;
         let limits =
             ServeConfig { connections: 2 * self.connections as usize, ..ServeConfig::default() };
         let running = testbed.start(Repeat, self.lanes, 0, limits)?;

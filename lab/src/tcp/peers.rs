@@ -25,10 +25,10 @@ use std::time::Duration;
 
 use crate::live::LiveError;
 use crate::testbed::{Cores, on_core};
-use client::Pace;
-use row::Measured;
+use client::ClientPace;
+use row::PeerMeasurement;
 use station::Station;
-use usage::{Usage, Window};
+use usage::{Usage, UsageWindow};
 
 /// Requests under way.
 const UNDER_WAY: usize = 64;
@@ -61,7 +61,7 @@ impl PeersBench {
                 stations.push(Station::build(*peer, self.connections, &self.rheo, cores.last())?);
             }
             for station in &mut stations {
-                station.client.run(Pace::Saturated { under_way: UNDER_WAY }, WARM_UP)?;
+                station.client.run(ClientPace::Saturated { under_way: UNDER_WAY }, WARM_UP)?;
             }
             let mut windows = vec![Vec::with_capacity(self.windows); stations.len()];
             for _ in 0..self.windows {
@@ -78,9 +78,9 @@ impl PeersBench {
                 send_calls.push(station.stop()?);
             }
             let again = windows.split_off(peers.len());
-            let measured: Vec<Measured> = (windows.into_iter().zip(again))
+            let measured: Vec<PeerMeasurement> = (windows.into_iter().zip(again))
                 .zip(programs.into_iter().zip(send_calls))
-                .map(|((first, again), (program_ns, send_calls_per_packet))| Measured {
+                .map(|((first, again), (program_ns, send_calls_per_packet))| PeerMeasurement {
                     first,
                     again,
                     program_ns,
@@ -89,24 +89,24 @@ impl PeersBench {
                 .collect();
             let epoll = peers.iter().position(|peer| *peer == Peer::Epoll);
             let epoll = epoll.map(|at| measured[at].clone());
-            let row = |(peer, measured): (&Peer, Measured)| {
+            let row = |(peer, measured): (&Peer, PeerMeasurement)| {
                 PeerRow::new(*peer, self.connections, &measured, epoll.as_ref())
             };
             Ok(peers.iter().zip(measured).map(row).collect())
         })
     }
 
-    fn window(&self, station: &mut Station) -> Result<Window, LiveError> {
+    fn window(&self, station: &mut Station) -> Result<UsageWindow, LiveError> {
         let before = Usage::now(&station.tasks())?;
-        let pace = Pace::Saturated { under_way: UNDER_WAY };
+        let pace = ClientPace::Saturated { under_way: UNDER_WAY };
         let replies = station.client.run(pace, self.window)?.replies;
         Ok(Usage::now(&station.tasks())?.since(&before, replies))
     }
 
     /// What the kernel's account of XDP programs has for a request, which makes every run of one slower: not in a window.
     fn program_ns(&self, station: &mut Station) -> Result<f64, LiveError> {
-        let meter = program_time::Meter::start()?;
-        let pace = Pace::Saturated { under_way: UNDER_WAY };
+        let meter = program_time::ProgramTimeMeter::start()?;
+        let pace = ClientPace::Saturated { under_way: UNDER_WAY };
         let replies = station.client.run(pace, self.window)?.replies;
         Ok(meter.nanos()? as f64 / replies.max(1) as f64)
     }

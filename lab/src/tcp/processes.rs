@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use rheostat_measure::confidence::Median;
 
-use super::{Load, Row};
+use super::{Load, TcpRow};
 use crate::error::BenchError;
 use crate::testbed::Process;
 
@@ -30,7 +30,7 @@ impl TcpProcesses {
     ///
     /// # Errors
     /// [`BenchError`] when a process cannot be started, or its run was not sound.
-    pub fn measure(&self, load: &Load) -> Result<Row, BenchError> {
+    pub fn measure(&self, load: &Load) -> Result<TcpRow, BenchError> {
         if load.lanes == 1 {
             return self.wait(self.start(load, 0)?);
         }
@@ -53,7 +53,7 @@ impl TcpProcesses {
         rows.sort_by(|a, b| a.process_ns.total_cmp(&b.process_ns));
         let row = rows.swap_remove(rounds / 2);
         let Median { value, low, high } = Median::of(ratios);
-        Ok(Row { of_processes: Some(value), of_processes_range: Some([low, high]), ..row })
+        Ok(TcpRow { of_processes: Some(value), of_processes_range: Some([low, high]), ..row })
     }
 
     fn start(&self, load: &Load, core: usize) -> Result<Process, BenchError> {
@@ -67,7 +67,7 @@ impl TcpProcesses {
         Ok(Process::start(command.stdout(Stdio::piped()))?)
     }
 
-    fn wait(&self, process: Process) -> Result<Row, BenchError> {
+    fn wait(&self, process: Process) -> Result<TcpRow, BenchError> {
         let (status, text) = process.finish()?;
         let row = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
         row.filter(|_| status.success()).ok_or_else(|| BenchError::Process {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum RequestKind {
     /// Clients alone, whose packets are turned round.
     Harness,
     /// Requests on connections that stay.
@@ -17,23 +17,23 @@ pub enum Kind {
     Bulk,
 }
 
-impl Kind {
+impl RequestKind {
     /// The name in rows.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Harness => "harness",
-            Kind::Requests => "requests",
-            Kind::Connections => "connections",
-            Kind::Bulk => "bulk",
+            RequestKind::Harness => "harness",
+            RequestKind::Requests => "requests",
+            RequestKind::Connections => "connections",
+            RequestKind::Bulk => "bulk",
         }
     }
 }
 
 /// A row. Times are nanoseconds of a lane per request, or per segment in a row of bulk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TcpRow {
     /// What is measured.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The device.
     pub device: String,
     /// Lanes.
@@ -70,8 +70,8 @@ pub struct Row {
     pub of_processes_range: Option<[f64; 2]>,
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for TcpRow {
+    const COLUMNS: &'static [Column<TcpRow>] = &[
         Column::name("kind", 12, |row| row.kind.name()),
         Column::count("lanes", 5, |row| row.lanes as u64),
         Column::count("connections", 11, |row| row.connections.into()),

@@ -20,7 +20,7 @@ use crate::testbed::{Cores, lanes as runs, server};
 const BUFFERS: u32 = 4_096;
 
 /// What a row is measured on.
-pub(super) struct Testbed {
+pub(super) struct TcpTestbed {
     pub(super) clients: Clients,
     pub(super) pool: Mempool,
     pub(super) clock: Clock,
@@ -36,13 +36,13 @@ pub(super) struct Running {
     pub(super) ticks: Vec<Arc<ServiceTicks>>,
 }
 
-impl Testbed {
+impl TcpTestbed {
     /// Clients as `adapt` makes them, behind a queue for each lane.
     pub(super) fn new(
         lanes: usize,
         connections: u32,
         adapt: impl FnOnce(ClientsConfig) -> ClientsConfig,
-    ) -> Result<Testbed, BenchError> {
+    ) -> Result<TcpTestbed, BenchError> {
         let pool = runs::pool(BUFFERS * lanes as u32)?;
         touch(&pool);
         let steering = server::steering()?;
@@ -52,7 +52,7 @@ impl Testbed {
         let clients = Clients::new(config, &steering);
         let (network, hasher) = (server::network(macs[1]), FlowHasher::fixed());
         let clock = Clock::new();
-        Ok(Testbed { clients, pool, clock, steering, network, hasher })
+        Ok(TcpTestbed { clients, pool, clock, steering, network, hasher })
     }
 
     /// Starts a service of `app` on lanes whose cores begin with number `core`.

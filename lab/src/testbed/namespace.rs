@@ -103,7 +103,7 @@ impl Drop for Namespace {
 
 /// One end of a virtual cable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End<'a> {
+pub(crate) struct NamespaceEnd<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) interface: &'a str,
     /// Its hardware address; the kernel draws one where there is none.
@@ -114,8 +114,9 @@ pub(crate) struct End<'a> {
 
 /// Lays a virtual cable, up at both ends and silent: IPv6 is off, so that the kernel sends nothing by itself. It is gone with
 /// the namespace of either end.
-pub(crate) fn lay(near: End<'_>, far: End<'_>) -> Result<(), TestbedError> {
-    let address = |end: End<'_>| end.mac.map(|mac| format!(" address {mac}")).unwrap_or_default();
+pub(crate) fn lay(near: NamespaceEnd<'_>, far: NamespaceEnd<'_>) -> Result<(), TestbedError> {
+    let address =
+        |end: NamespaceEnd<'_>| end.mac.map(|mac| format!(" address {mac}")).unwrap_or_default();
     near.namespace.ip(&format!(
         "link add {}{} type veth peer name {}{} netns {}",
         near.interface,
@@ -124,7 +125,7 @@ pub(crate) fn lay(near: End<'_>, far: End<'_>) -> Result<(), TestbedError> {
         address(far),
         far.namespace.name()
     ))?;
-    for End { namespace, interface, without, .. } in [near, far] {
+    for NamespaceEnd { namespace, interface, without, .. } in [near, far] {
         namespace.exec(&format!("sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1"), "")?;
         if !without.is_empty() {
             let off: String = without.iter().map(|feature| format!(" {feature} off")).collect();
@@ -181,8 +182,10 @@ mod tests {
         }
         let (one, other) = (Namespace::new("one").unwrap(), Namespace::new("other").unwrap());
         let mac = "02:00:00:00:00:07";
-        let near = End { namespace: &one, interface: "lan", mac: Some(mac), without: &["gro"] };
-        lay(near, End { namespace: &other, interface: "eth", mac: None, without: &[] }).unwrap();
+        let near =
+            NamespaceEnd { namespace: &one, interface: "lan", mac: Some(mac), without: &["gro"] };
+        lay(near, NamespaceEnd { namespace: &other, interface: "eth", mac: None, without: &[] })
+            .unwrap();
         let link = one.link("lan").unwrap();
         assert!(link.contains(mac) && link.contains(" state UP "), "{link}");
         assert!(!one.has_program("lan"));

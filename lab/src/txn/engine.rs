@@ -14,7 +14,7 @@ pub(super) use unshared::Unshared;
 
 use std::ops::AddAssign;
 
-use super::packets::Packet;
+use super::packets::TxnPacket;
 use crate::error::BenchError;
 
 /// How often something was tried, and how often in vain.
@@ -45,7 +45,7 @@ pub(super) trait Engine: Send + Sized {
 
     /// Processes a batch of packets that read `N` elements each: together, where that saves something.
     /// Returns the sum of what they read.
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64;
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64;
 
     /// What a lane does after a burst.
     fn end_burst(&mut self) {}

@@ -73,7 +73,7 @@ impl fmt::Display for Workload {
 
 /// One packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
+pub(super) struct TxnPacket {
     /// What it reads: all of these, or the first.
     pub(super) elements: [u16; 4],
     /// Whether it writes the first of them.
@@ -84,7 +84,7 @@ pub(super) struct Packet {
 #[derive(Debug)]
 pub(super) struct Packets {
     pub(super) workload: Workload,
-    pub(super) by_lane: Vec<Vec<Packet>>,
+    pub(super) by_lane: Vec<Vec<TxnPacket>>,
 }
 
 impl Packets {
@@ -95,7 +95,7 @@ impl Packets {
         let mut elements = FlowPicker::new(ELEMENTS as u32, workload.distribution(), drawn, SEED);
         let mut packet = || {
             let first = elements.pick() as u16;
-            let mut packet = Packet { elements: [first; 4], writes: false };
+            let mut packet = TxnPacket { elements: [first; 4], writes: false };
             packet.writes = match workload {
                 Workload::ReadFour => {
                     packet.elements[1..].fill_with(|| elements.pick() as u16);

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::EngineKind;
 use super::packets::Packets;
-use super::window::Window;
+use super::window::TxnWindow;
 
 /// The figures of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TxnRow {
     /// The engine, as [`EngineKind::name`] has it.
     pub engine: String,
     /// The workload, as [`Workload::name`](super::Workload::name) has it.
@@ -35,26 +35,26 @@ pub struct Row {
     pub ratio: Option<f64>,
 }
 
-impl Row {
+impl TxnRow {
     /// The row of an engine with these windows, one per round; `own` are those of transactions in the same
     /// rounds.
     pub(super) fn new(
         engine: EngineKind,
         packets: &Packets,
         batch: usize,
-        windows: &[Window],
-        own: Option<&[Window]>,
-    ) -> Row {
-        let nanos = |window: &Window| window.nanos as f64 / window.packets as f64;
+        windows: &[TxnWindow],
+        own: Option<&[TxnWindow]>,
+    ) -> TxnRow {
+        let nanos = |window: &TxnWindow| window.nanos as f64 / window.packets as f64;
         let Median { value, low, high } = Median::of(windows.iter().map(nanos).collect());
-        let ratio = |own: &[Window]| {
+        let ratio = |own: &[TxnWindow]| {
             let rounds = windows.iter().zip(own);
             Median::of(rounds.map(|(theirs, own)| nanos(theirs) / nanos(own)).collect()).value
         };
-        let count = |of: fn(&Window) -> u64| windows.iter().map(of).sum::<u64>() as f64;
+        let count = |of: fn(&TxnWindow) -> u64| windows.iter().map(of).sum::<u64>() as f64;
         let (aborted, all) =
             (count(|window| window.tries.aborted), count(|window| window.tries.all));
-        Row {
+        TxnRow {
             engine: engine.name().into(),
             workload: packets.workload.name().into(),
             lanes: packets.lanes(),
@@ -69,9 +69,9 @@ impl Row {
     }
 }
 
-impl TableRow for Row {
+impl TableRow for TxnRow {
     /// The last column compares with transactions in the same rounds.
-    const COLUMNS: &'static [Column<Row>] = &[
+    const COLUMNS: &'static [Column<TxnRow>] = &[
         Column::name("workload", 11, |row| &row.workload),
         Column::name("engine", 13, |row| &row.engine),
         Column::count("lanes", 5, |row| row.lanes as u64),
@@ -93,20 +93,20 @@ mod tests {
     #[test]
     fn a_row_is_the_median_and_compares_round_by_round() {
         let packets = Packets::draw(Workload::WriteUniform, 2, 500);
-        let window = |nanos, aborted| Window {
+        let window = |nanos, aborted| TxnWindow {
             packets: 1_000,
             nanos,
             tries: Tries { all: 1_000 + aborted, aborted },
         };
         let own = [window(10_000, 0), window(40_000, 0), window(20_000, 0)];
         let theirs = [window(30_000, 0), window(60_000, 0), window(100_000, 600)];
-        let row = Row::new(EngineKind::TwoPhase, &packets, 32, &theirs, Some(&own));
+        let row = TxnRow::new(EngineKind::TwoPhase, &packets, 32, &theirs, Some(&own));
         assert_eq!((row.ns, row.ns_low, row.ns_high), (60.0, 30.0, 100.0));
         // Not 60 ÷ 20: rounds are compared before the median is taken.
         assert_eq!(row.ratio, Some(3.0));
         assert_eq!((row.mpps, row.abort_rate), (33.33, 600.0 / 3_600.0));
-        assert_eq!(Row::new(EngineKind::Txn, &packets, 1, &own, None).ratio, None);
+        assert_eq!(TxnRow::new(EngineKind::Txn, &packets, 1, &own, None).ratio, None);
         let line = row.line();
-        assert_eq!(line.len(), Row::heading().len(), "{line}");
+        assert_eq!(line.len(), TxnRow::heading().len(), "{line}");
     }
 }

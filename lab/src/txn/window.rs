@@ -9,7 +9,7 @@ use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 
 use super::engine::{Engine, Tries};
 use super::lock::wait_while;
-use super::packets::{Packet, Packets};
+use super::packets::{Packets, TxnPacket};
 use crate::error::BenchError;
 use crate::testbed::Cores;
 
@@ -18,7 +18,7 @@ const BURST: usize = 32;
 
 /// What one window came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct TxnWindow {
     pub(super) packets: u64,
     /// What all lanes together spent, in nanoseconds.
     pub(super) nanos: u64,
@@ -31,7 +31,7 @@ pub(super) fn pass<E: Engine>(
     packets: &Packets,
     batch: usize,
     clock: &Clock,
-) -> Result<Window, BenchError> {
+) -> Result<TxnWindow, BenchError> {
     let cores = Cores::of_lanes(0, lanes.len())?;
     let ready = &AtomicUsize::new(0);
     let all = lanes.len();
@@ -49,7 +49,7 @@ pub(super) fn pass<E: Engine>(
         let ends = workers.into_iter().map(|worker| worker.join().expect("a lane ends"));
         ends.collect::<Result<Vec<_>, _>>()
     })?;
-    let mut window = Window { packets: packets.count(), ..Window::default() };
+    let mut window = TxnWindow { packets: packets.count(), ..TxnWindow::default() };
     for (nanos, tries) in passed {
         window.nanos += nanos;
         window.tries += tries;
@@ -60,7 +60,7 @@ pub(super) fn pass<E: Engine>(
 /// A lane's pass: what it spent in nanoseconds, and its tries.
 fn run<const N: usize, E: Engine>(
     lane: &mut E,
-    packets: &[Packet],
+    packets: &[TxnPacket],
     batch: usize,
     core: CoreId,
     (ready, all): (&AtomicUsize, usize),

@@ -7,7 +7,7 @@ use crate::datagrams::Spacing;
 
 /// The moments of arrivals, in nanoseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Arrivals {
+pub(super) struct VacationArrivals {
     spacing: Spacing,
     /// From when on, and how many per second; ascending.
     rates: Vec<(u64, f64)>,
@@ -18,10 +18,14 @@ pub(super) struct Arrivals {
 /// Later than the end of anything.
 const NEVER: f64 = 1e18;
 
-impl Arrivals {
+impl VacationArrivals {
     /// Arrivals from zero on at these rates; none before the first.
-    pub(super) fn new(spacing: Spacing, rates: Vec<(u64, f64)>, random: &mut impl Rng) -> Arrivals {
-        let mut arrivals = Arrivals { spacing, rates, next: 0 };
+    pub(super) fn new(
+        spacing: Spacing,
+        rates: Vec<(u64, f64)>,
+        random: &mut impl Rng,
+    ) -> VacationArrivals {
+        let mut arrivals = VacationArrivals { spacing, rates, next: 0 };
         arrivals.advance(random);
         arrivals
     }
@@ -64,7 +68,7 @@ mod tests {
 
     fn count(spacing: Spacing, rates: &[(u64, f64)], end: u64) -> usize {
         let mut random = StdRng::seed_from_u64(3);
-        let mut arrivals = Arrivals::new(spacing, rates.to_vec(), &mut random);
+        let mut arrivals = VacationArrivals::new(spacing, rates.to_vec(), &mut random);
         let mut count = 0;
         while arrivals.next() < end {
             count += 1;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::cases::{Case, CaseTemplate};
-use super::figure::Figure;
+use super::cases::{CaseTemplate, VacationCase};
+use super::figure::VacationFigure;
 use super::measurement::Measurement;
 use super::observation::Observation;
 use super::row::VacationRow;
@@ -14,7 +14,7 @@ use crate::error::BenchError;
 #[derive(Clone, Debug)]
 pub struct VacationBench {
     /// What is taken again.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<VacationFigure>,
     /// What cases are made of.
     pub template: CaseTemplate,
     /// Whether to leave the cases with threads out.
@@ -23,7 +23,7 @@ pub struct VacationBench {
 
 impl VacationBench {
     /// The cases, in the order in which they are run.
-    pub fn cases(&self) -> Vec<Case> {
+    pub fn cases(&self) -> Vec<VacationCase> {
         let cases = self.figures.iter().flat_map(|figure| self.template.cases(*figure));
         cases.filter(|case| !(self.only_simulated && case.is_real)).collect()
     }
@@ -48,7 +48,7 @@ impl VacationBench {
                 continue;
             }
             let setup = Simulation { profile: profile.clone(), ..case.setup.clone() };
-            let case = Case { setup, ..case };
+            let case = VacationCase { setup, ..case };
             let result = case.setup.run();
             let seen = Observation::simulated(&case.setup, &result);
             VacationRow::of(&case, &profile, &seen).iter().for_each(&mut each);

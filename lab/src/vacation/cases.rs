@@ -6,15 +6,15 @@ use std::time::Duration;
 use rheostat_kernel::sleep::SleepProfile;
 use rheostat_run::poll::metronome::{Binding, Goal, MetronomeSettings, ModeRules, Timeouts};
 
-use super::figure::Figure;
+use super::figure::VacationFigure;
 use super::simulation::{Departure, Interference, Policy, Simulation};
 use crate::datagrams::Spacing;
 
 /// One run, measured or simulated.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct VacationCase {
     /// The figure that it is of.
-    pub figure: Figure,
+    pub figure: VacationFigure,
     /// What distinguishes it from others of its figure that have the same workers, lanes, target and load.
     pub name: &'static str,
     /// What runs.
@@ -75,30 +75,31 @@ const US: fn(u64) -> Duration = Duration::from_micros;
 
 impl CaseTemplate {
     /// The cases of a figure. Simulated ones have no sleeps yet: [`Simulation::profile`] is exact.
-    pub fn cases(&self, figure: Figure) -> Vec<Case> {
+    pub fn cases(&self, figure: VacationFigure) -> Vec<VacationCase> {
         match figure {
-            Figure::EQUAL_TIMEOUTS => self.equal_timeouts(),
-            Figure::DISTURBED => self.disturbed(),
-            Figure::BACKUP_WINS => self.backup_wins(),
-            Figure::JUMP => self.jump(),
-            Figure::TARGETS => self.by_target(),
-            Figure::WORKERS => self.by_workers(),
-            Figure::LATENCY => self.by_load(),
-            Figure::LONG_TIMEOUT => self.by_long_timeout(),
-            Figure::RAMP => self.ramp(),
-            Figure::QUEUES => self.by_queues(),
-            Figure::UNBALANCED => self.unbalanced(),
-            Figure::BINDING => self.by_binding(),
-            Figure::MANY_QUEUES => self.many_queues(),
+            VacationFigure::EQUAL_TIMEOUTS => self.equal_timeouts(),
+            VacationFigure::DISTURBED => self.disturbed(),
+            VacationFigure::BACKUP_WINS => self.backup_wins(),
+            VacationFigure::JUMP => self.jump(),
+            VacationFigure::TARGETS => self.by_target(),
+            VacationFigure::WORKERS => self.by_workers(),
+            VacationFigure::LATENCY => self.by_load(),
+            VacationFigure::LONG_TIMEOUT => self.by_long_timeout(),
+            VacationFigure::RAMP => self.ramp(),
+            VacationFigure::QUEUES => self.by_queues(),
+            VacationFigure::UNBALANCED => self.unbalanced(),
+            VacationFigure::BINDING => self.by_binding(),
+            VacationFigure::MANY_QUEUES => self.many_queues(),
             _ => Vec::new(),
         }
     }
 
-    fn equal_timeouts(&self) -> Vec<Case> {
+    fn equal_timeouts(&self) -> Vec<VacationCase> {
         let each = self.workers.iter().flat_map(|workers| {
             self.loads.iter().flat_map(|load| {
                 let setup = self.setup(*workers, &[*load], self.equal());
-                [true, false].map(|is_real| self.case(Figure::EQUAL_TIMEOUTS, &setup, is_real))
+                [true, false]
+                    .map(|is_real| self.case(VacationFigure::EQUAL_TIMEOUTS, &setup, is_real))
             })
         });
         each.collect()
@@ -109,27 +110,27 @@ impl CaseTemplate {
         MetronomeSettings { timeouts, ..adaptive(TARGET) }
     }
 
-    fn disturbed(&self) -> Vec<Case> {
+    fn disturbed(&self) -> Vec<VacationCase> {
         let load = self.loads.first().copied().unwrap_or(0.1);
         let each = self.workers.iter().map(|workers| {
             let setup = self.setup(*workers, &[load], self.equal());
-            let case = self.case(Figure::DISTURBED, &setup, true);
-            Case { is_disturbed: true, name: "beside a busy program", ..case }
+            let case = self.case(VacationFigure::DISTURBED, &setup, true);
+            VacationCase { is_disturbed: true, name: "beside a busy program", ..case }
         });
         each.collect()
     }
 
-    fn backup_wins(&self) -> Vec<Case> {
+    fn backup_wins(&self) -> Vec<VacationCase> {
         let timeouts = Timeouts::Fixed { short: US(20), long: US(200) };
         let settings = MetronomeSettings { timeouts, ..adaptive(TARGET) };
         let case = |workers, is_real| {
             let setup = self.setup(workers, &[0.8], settings);
-            self.case(Figure::BACKUP_WINS, &setup, is_real)
+            self.case(VacationFigure::BACKUP_WINS, &setup, is_real)
         };
         vec![case(2, true), case(2, false), case(3, false), case(5, false)]
     }
 
-    fn jump(&self) -> Vec<Case> {
+    fn jump(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         for (workers, lanes, is_real) in [(2, 1, true), (3, 1, false), (2, 2, true), (6, 2, false)]
         {
@@ -146,26 +147,29 @@ impl CaseTemplate {
                     ..setup
                 };
                 let name = if lanes == 1 { "one way" } else { "both ways" };
-                cases.push(Case { name, ..self.case(Figure::JUMP, &setup, is_real) });
+                cases.push(VacationCase {
+                    name,
+                    ..self.case(VacationFigure::JUMP, &setup, is_real)
+                });
             }
         }
         cases
     }
 
-    fn by_target(&self) -> Vec<Case> {
+    fn by_target(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         for load in [0.1, 0.5] {
             for target in &self.targets {
                 for (workers, is_real) in [(2, true), (3, false)] {
                     let setup = self.setup(workers, &[load], adaptive(*target));
-                    cases.push(self.case(Figure::TARGETS, &setup, is_real));
+                    cases.push(self.case(VacationFigure::TARGETS, &setup, is_real));
                 }
             }
         }
         cases
     }
 
-    fn by_workers(&self) -> Vec<Case> {
+    fn by_workers(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         // Beyond, a short pause of the machine makes lanes with threads fall behind for good.
         for load in [0.1, 0.5, 0.8] {
@@ -173,24 +177,24 @@ impl CaseTemplate {
                 [(1, true), (2, true)].into_iter().chain((1..=7).map(|workers| (workers, false)))
             {
                 let setup = self.setup(workers, &[load], adaptive(TARGET));
-                cases.push(self.case(Figure::WORKERS, &setup, is_real));
+                cases.push(self.case(VacationFigure::WORKERS, &setup, is_real));
             }
         }
         cases
     }
 
-    fn by_load(&self) -> Vec<Case> {
+    fn by_load(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         for (workers, is_real) in [(1, true), (2, true), (3, false)] {
             for load in [0.05, 0.2, 0.4, 0.6, 0.8] {
                 let setup = self.setup(workers, &[load], adaptive(US(20)));
-                cases.push(self.case(Figure::LATENCY, &setup, is_real));
+                cases.push(self.case(VacationFigure::LATENCY, &setup, is_real));
             }
         }
         cases
     }
 
-    fn by_long_timeout(&self) -> Vec<Case> {
+    fn by_long_timeout(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         let real = [50, 200, 700].map(|long| (2, long, true));
         let simulated = [50, 100, 200, 300, 500, 700].map(|long| (3, long, false));
@@ -198,12 +202,12 @@ impl CaseTemplate {
             let timeouts = Timeouts::Adaptive { long: US(long), follows: true };
             let settings = MetronomeSettings { timeouts, ..adaptive(TARGET) };
             let setup = self.setup(workers, &[0.5], settings);
-            cases.push(self.case(Figure::LONG_TIMEOUT, &setup, is_real));
+            cases.push(self.case(VacationFigure::LONG_TIMEOUT, &setup, is_real));
         }
         cases
     }
 
-    fn ramp(&self) -> Vec<Case> {
+    fn ramp(&self) -> Vec<VacationCase> {
         let setup = self.setup(3, &[0.0], adaptive(TARGET));
         let step = self.window / (2 * STEPS + 1);
         let height = |step: u32| f64::from(step.min(2 * STEPS - step)) / f64::from(STEPS);
@@ -215,29 +219,35 @@ impl CaseTemplate {
             warm_up: Duration::ZERO,
             ..setup
         };
-        vec![Case { rows: CaseRows::Intervals, ..self.case(Figure::RAMP, &setup, false) }]
+        vec![VacationCase {
+            rows: CaseRows::Intervals,
+            ..self.case(VacationFigure::RAMP, &setup, false)
+        }]
     }
 
-    fn by_queues(&self) -> Vec<Case> {
+    fn by_queues(&self) -> Vec<VacationCase> {
         let mut cases = Vec::new();
         // Two lanes at ρ = 0.7: the same traffic on two, three and four.
         for lanes in 2..=4_usize {
             for workers in lanes..=8 {
                 let loads = vec![1.4 / lanes as f64; lanes];
                 let setup = self.setup(workers, &loads, adaptive(TARGET_OF_MANY_QUEUES));
-                cases.push(self.case(Figure::QUEUES, &setup, false));
+                cases.push(self.case(VacationFigure::QUEUES, &setup, false));
             }
         }
         cases
     }
 
-    fn unbalanced(&self) -> Vec<Case> {
+    fn unbalanced(&self) -> Vec<VacationCase> {
         let loads = [0.235, 0.53, 0.235].map(|share| 1.4 * share);
         let setup = self.setup(6, &loads, adaptive(TARGET_OF_MANY_QUEUES));
-        vec![Case { rows: CaseRows::Lanes, ..self.case(Figure::UNBALANCED, &setup, false) }]
+        vec![VacationCase {
+            rows: CaseRows::Lanes,
+            ..self.case(VacationFigure::UNBALANCED, &setup, false)
+        }]
     }
 
-    fn by_binding(&self) -> Vec<Case> {
+    fn by_binding(&self) -> Vec<VacationCase> {
         let cases = [(Binding::Random, "random binding"), (Binding::Static, "static binding")];
         // By static binding, these two have lane 0.
         let interference = Some(Interference { workers: vec![0, 3], longest: LATE });
@@ -247,22 +257,22 @@ impl CaseTemplate {
             let descriptors = ring_for(setup.rates[0][0].1);
             let interference = interference.clone();
             let setup = Simulation { interference, descriptors, ..setup };
-            Case { name, ..self.case(Figure::BINDING, &setup, false) }
+            VacationCase { name, ..self.case(VacationFigure::BINDING, &setup, false) }
         });
         cases.into()
     }
 
-    fn many_queues(&self) -> Vec<Case> {
+    fn many_queues(&self) -> Vec<VacationCase> {
         let each = [8, 12, 16].map(|lanes| {
             let setup = self.setup(2 * lanes, &vec![0.5; lanes], adaptive(TARGET_OF_MANY_QUEUES));
-            self.case(Figure::MANY_QUEUES, &setup, false)
+            self.case(VacationFigure::MANY_QUEUES, &setup, false)
         });
         each.into()
     }
 
-    fn case(&self, figure: Figure, setup: &Simulation, is_real: bool) -> Case {
+    fn case(&self, figure: VacationFigure, setup: &Simulation, is_real: bool) -> VacationCase {
         let (setup, rows) = (setup.clone(), CaseRows::Whole);
-        Case { figure, name: "", setup, is_real, is_disturbed: false, rows }
+        VacationCase { figure, name: "", setup, is_real, is_disturbed: false, rows }
     }
 
     /// Workers that share lanes of these loads.

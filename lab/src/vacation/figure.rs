@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// A figure, a table, an equation or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct VacationFigure {
     /// Its number, by which it is chosen.
     pub name: &'static str,
     /// Other numbers that the same cases answer.
@@ -18,12 +18,12 @@ pub struct Figure {
 
 macro_rules! figures {
     ($($constant:ident $name:literal $also:expr, $about:literal;)*) => {
-        impl Figure {
-            $(#[doc = $about] pub const $constant: Figure =
-                Figure { name: $name, also: &$also, about: $about };)*
+        impl VacationFigure {
+            $(#[doc = $about] pub const $constant: VacationFigure =
+                VacationFigure { name: $name, also: &$also, about: $about };)*
 
             /// All of them, in the order in which they are taken.
-            pub const ALL: &[Figure] = &[$(Figure::$constant),*];
+            pub const ALL: &[VacationFigure] = &[$(VacationFigure::$constant),*];
         }
     };
 }
@@ -52,19 +52,19 @@ pub struct UnknownFigure {
     known: String,
 }
 
-impl FromStr for Figure {
+impl FromStr for VacationFigure {
     type Err = UnknownFigure;
 
-    fn from_str(name: &str) -> Result<Figure, UnknownFigure> {
-        let is = |figure: &&Figure| figure.name == name || figure.also.contains(&name);
-        Figure::ALL.iter().find(is).copied().ok_or_else(|| {
-            let known: Vec<_> = Figure::ALL.iter().map(Figure::to_string).collect();
+    fn from_str(name: &str) -> Result<VacationFigure, UnknownFigure> {
+        let is = |figure: &&VacationFigure| figure.name == name || figure.also.contains(&name);
+        VacationFigure::ALL.iter().find(is).copied().ok_or_else(|| {
+            let known: Vec<_> = VacationFigure::ALL.iter().map(VacationFigure::to_string).collect();
             UnknownFigure { name: name.to_owned(), known: known.join(", ") }
         })
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for VacationFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -77,13 +77,13 @@ mod tests {
     #[test]
     fn figures_have_names_of_their_own_and_an_unknown_one_is_answered_with_all() {
         let names: Vec<_> =
-            Figure::ALL.iter().flat_map(|f| f.also.iter().chain([&f.name])).collect();
+            VacationFigure::ALL.iter().flat_map(|f| f.also.iter().chain([&f.name])).collect();
         for name in &names {
             assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
-            assert!(name.parse::<Figure>().is_ok());
+            assert!(name.parse::<VacationFigure>().is_ok());
         }
-        assert_eq!("5.4".parse(), Ok(Figure::WORKERS));
-        let unknown = "5.7".parse::<Figure>().unwrap_err().to_string();
+        assert_eq!("5.4".parse(), Ok(VacationFigure::WORKERS));
+        let unknown = "5.7".parse::<VacationFigure>().unwrap_err().to_string();
         assert!(unknown.starts_with("`5.7` is not taken again; there are 4.3, 5.10,"), "{unknown}");
     }
 }

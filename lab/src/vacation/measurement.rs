@@ -17,7 +17,7 @@ use rheostat_run::{LanePolling, LoadReporting, Polling, Runtime, RuntimeConfig, 
 use rheostat_state::FlowHasher;
 use rheostat_traffic::{Limited, RateStep, Stepped};
 
-use self::latency_meter::{Latencies, LatencyMeter};
+use self::latency_meter::{LatencyMeter, VacationLatencies};
 use super::observation::{LaneObservation, Observation, Vacations};
 use super::simulation::{Policy, Simulation};
 use crate::datagrams::Datagrams;
@@ -49,15 +49,15 @@ pub struct Measurement {
 }
 
 /// What there was to see at one moment.
-struct Look {
+struct VacationObservation {
     sample: Sample,
     cpu: WorkersCpu,
     disturbance: Disturbance,
 }
 
-impl Look {
-    fn now(runtime: &Runtime) -> Look {
-        Look {
+impl VacationObservation {
+    fn now(runtime: &Runtime) -> VacationObservation {
+        VacationObservation {
             sample: runtime.view().sample(),
             cpu: WorkersCpu::now(),
             disturbance: Disturbance::read(),
@@ -142,9 +142,9 @@ impl Measurement {
         let runtime =
             Runtime::start(runtime_config, vec![Box::new(nic)], clock.clone(), service, shards)?;
         wait_until(&clock, from);
-        let first = Look::now(&runtime);
+        let first = VacationObservation::now(&runtime);
         wait_until(&clock, until);
-        let last = Look::now(&runtime);
+        let last = VacationObservation::now(&runtime);
         lanes::finish(runtime)?;
         Ok(observe(&first, &last, &meter.latencies()))
     }
@@ -220,7 +220,11 @@ fn wait_until(clock: &Clock, end: Time) {
 }
 
 /// What came between two looks.
-fn observe(first: &Look, last: &Look, latencies: &Latencies) -> Observation {
+fn observe(
+    first: &VacationObservation,
+    last: &VacationObservation,
+    latencies: &VacationLatencies,
+) -> Observation {
     let seconds = (last.sample.seconds - first.sample.seconds).max(1e-9);
     let lanes = last.sample.lanes.len();
     let (came, lost) = (

@@ -7,7 +7,7 @@ use rheostat_measure::rounding::{rounded, to_thousandths};
 use rheostat_run::poll::metronome::LaneService;
 use serde::{Deserialize, Serialize};
 
-use super::cases::{Case, CaseRows};
+use super::cases::{CaseRows, VacationCase};
 use super::expectation::Expectation;
 use super::model::{mean_latency_in_bursts, mean_latency_of_original};
 use super::observation::{LaneObservation, Observation};
@@ -102,7 +102,7 @@ fn share(share: f64) -> f64 {
 impl VacationRow {
     /// The rows of a case: one of all lanes, or one of each. None of the policies without vacations, and of those whose
     /// rows are of intervals.
-    pub fn of(case: &Case, profile: &SleepProfile, seen: &Observation) -> Vec<VacationRow> {
+    pub fn of(case: &VacationCase, profile: &SleepProfile, seen: &Observation) -> Vec<VacationRow> {
         match case.rows {
             CaseRows::Whole => VacationRow::whole(case, profile, seen).into_iter().collect(),
             CaseRows::Lanes => {
@@ -115,7 +115,11 @@ impl VacationRow {
         }
     }
 
-    fn whole(case: &Case, profile: &SleepProfile, seen: &Observation) -> Option<VacationRow> {
+    fn whole(
+        case: &VacationCase,
+        profile: &SleepProfile,
+        seen: &Observation,
+    ) -> Option<VacationRow> {
         let service = service(seen, seen.mean(|lane| lane.rate));
         let expected = Expectation::new(&case.setup, profile, &service)?;
         let mean = seen.mean(|lane| lane.vacation_mean);
@@ -160,7 +164,7 @@ impl VacationRow {
     }
 
     fn lane(
-        case: &Case,
+        case: &VacationCase,
         profile: &SleepProfile,
         seen: &Observation,
         (number, lane): (usize, &LaneObservation),
@@ -187,7 +191,7 @@ impl VacationRow {
     }
 
     /// The rows of the intervals of a case whose rows are of these.
-    pub fn of_course(case: &Case, course: &[Interval]) -> Vec<VacationRow> {
+    pub fn of_course(case: &VacationCase, course: &[Interval]) -> Vec<VacationRow> {
         let (CaseRows::Intervals, Some(length)) = (case.rows, case.setup.interval) else {
             return Vec::new();
         };
@@ -213,7 +217,7 @@ impl VacationRow {
     }
 
     /// A row that has nothing but the names of its case.
-    fn named(case: &Case) -> VacationRow {
+    fn named(case: &VacationCase) -> VacationRow {
         VacationRow {
             figure: case.figure.to_string(),
             case: case.name.to_owned(),

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
-use crate::advice::{AdviceBench, Case, Row};
+use crate::advice::{AdviceBench, AdviceCase, AdviceRow};
 use crate::commands::Failed;
 
 #[derive(Debug, clap::Args)]
@@ -60,9 +60,9 @@ enum CaseName {
 /// Measures and simulates.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let cases = args.cases.iter().map(|name| match name {
-        CaseName::Antiddos => Case::AntiDdos,
-        CaseName::Nat => Case::Nat,
-        CaseName::Bridge => Case::Bridge,
+        CaseName::Antiddos => AdviceCase::AntiDdos,
+        CaseName::Nat => AdviceCase::Nat,
+        CaseName::Bridge => AdviceCase::Bridge,
     });
     let bench = AdviceBench {
         windows: args.windows.into(),
@@ -72,10 +72,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         real: rheostat_app::bench::lanes(&args.lanes),
         simulated: args.simulate.iter().map(|&lanes| lanes.into()).collect(),
     };
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
-    bench.run(&rheostat_app::bench::given(cases.collect(), &Case::ALL, usize::MAX), |row| {
-        printed.print(row)
-    })?;
+    let printed = Rows::table::<AdviceRow>(&crate::commands::BUILD, args.json);
+    bench
+        .run(&rheostat_app::bench::given(cases.collect(), &AdviceCase::ALL, usize::MAX), |row| {
+            printed.print(row)
+        })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use rheostat_base::unit::parse_duration;
 use rheostat_measure::nf::ChainKind;
 
 use crate::commands::Failed;
-use crate::idle::{IdleBench, Row};
+use crate::idle::{IdleBench, IdleFlowRow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let bench = IdleBench { windows, window: args.window, flows: args.flows, seed: SEED };
     let usual = [ChainKind::EmptyRss, ChainKind::Placed, ChainKind::Firewall];
     let chains = rheostat_app::bench::given(args.chains.clone(), &usual, usize::MAX);
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<IdleFlowRow>(&crate::commands::BUILD, args.json);
     bench.run(&chains, &rheostat_app::bench::lanes(&args.lanes), |row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }

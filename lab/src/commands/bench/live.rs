@@ -9,7 +9,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_duration;
 
 use crate::commands::{Failed, rheo};
-use crate::live::{LiveBench, Path, Row};
+use crate::live::{LiveBench, LivePath, LiveRow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -56,14 +56,14 @@ enum PathName {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     let rheo = rheo()?;
     let bench = LiveBench { rheo, windows: args.windows.into(), window: args.window };
-    let paths: Vec<Path> = match args.paths.as_slice() {
-        [] => Path::ALL.to_vec(),
+    let paths: Vec<LivePath> = match args.paths.as_slice() {
+        [] => LivePath::ALL.to_vec(),
         names => names.iter().map(|name| path(*name)).collect(),
     };
     let flows: Vec<u32> = args.flows.iter().map(|flows| flows.next_power_of_two()).collect();
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<LiveRow>(&crate::commands::BUILD, args.json);
     let rows = bench.run(&paths, &flows, |row| printed.print(row))?;
-    for line in Row::ratios(&rows) {
+    for line in LiveRow::ratios(&rows) {
         if args.json {
             // Standard output is rows and nothing else.
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{line}\n"));
@@ -74,12 +74,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn path(name: PathName) -> Path {
+fn path(name: PathName) -> LivePath {
     match name {
-        PathName::RheoForward => Path::RheoForward,
-        PathName::RheoNat => Path::RheoNat,
-        PathName::NftMasquerade => Path::NftMasquerade,
-        PathName::XdpBounce => Path::XdpBounce,
-        PathName::XdpRedirect => Path::XdpRedirect,
+        PathName::RheoForward => LivePath::RheoForward,
+        PathName::RheoNat => LivePath::RheoNat,
+        PathName::NftMasquerade => LivePath::NftMasquerade,
+        PathName::XdpBounce => LivePath::XdpBounce,
+        PathName::XdpRedirect => LivePath::XdpRedirect,
     }
 }

@@ -11,7 +11,7 @@ use rheostat_measure::record::TableRow;
 use serde_json::json;
 
 use crate::commands::Failed;
-use crate::polling::{PolicyUnderTest, PollingBench, PollingChain, Row, aims, compete};
+use crate::polling::{PolicyUnderTest, PollingBench, PollingChain, PollingRow, aims, compete};
 
 /// A sleep beyond this is none between polls.
 const TARGETS: std::ops::RangeInclusive<Duration> =
@@ -134,7 +134,7 @@ fn measure(
             costs.shortest_sleep_us,
             costs.step_sleep_period_us,
             costs.noise_p99_us,
-            Row::heading(),
+            PollingRow::heading(),
         ),
     );
     let rows = prepared.run(|row| printed.print(row))?;

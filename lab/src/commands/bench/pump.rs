@@ -7,7 +7,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::{parse_count, parse_duration};
 
 use crate::commands::Failed;
-use crate::pump::{PumpBench, Row};
+use crate::pump::{PumpBench, PumpRow};
 
 /// Longer absences at higher rates take more memory than a device draws.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         descriptors: args.descriptors.clone(),
         rounds: args.rounds.into(),
     };
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<PumpRow>(&crate::commands::BUILD, args.json);
     bench.run(|row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }

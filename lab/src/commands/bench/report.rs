@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::record::{FileHeader, Results};
 use crate::report::compare::{compare, compare_requests};
-use crate::report::{self, Found, ReportError};
+use crate::report::{self, ReportError, ResultFile};
 
 use crate::commands::Failed;
 
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     if let [a, b] = args.compare.as_slice() {
         return print_ratios(a, b, args.json);
     }
-    let Found { results, profiles, rows, unread } = report::find(&args.places)?;
+    let ResultFile { results, profiles, rows, unread } = report::find(&args.places)?;
     let results: Vec<Results> = results.into_iter().map(|(_, results)| results).collect();
     let profiles: Vec<_> = profiles.into_iter().map(|(_, profile)| profile).collect();
     fs::write(&args.output, report::page(&results, &profiles, &rows))

@@ -15,7 +15,7 @@ use crate::commands::page_file::PageFile;
 use crate::commands::{Failed, request_scenario};
 use crate::noise::Noise;
 use crate::real::{Real, Trial, trials};
-use crate::record::{FileHeader, Results, Row, rows};
+use crate::record::{FileHeader, RecordedRow, Results, rows};
 use crate::report;
 use crate::scenario::requests::Rig;
 use crate::scenario::{AnyScenario, Scenario};
@@ -58,7 +58,7 @@ pub(super) struct Args {
 A scenario with a table [service] is about requests: it compares schedulers, on the rig that it names (`pumped` or
 `simulated`). --lanes are its workers then, --seeds its rounds, and --duration is that of a window. Rows are those of
 `rheo bench sched` or `rheo sim sched`. docs/bench.md explains every key.")]
-pub(super) struct Named {
+pub(super) struct NamedScenario {
     /// A scenario that comes with rheostat, or a file.
     pub(super) scenario: String,
     #[command(flatten)]
@@ -113,7 +113,7 @@ fn measure(scenario: &Scenario, choices: &Choices) -> Result<ExitCode, Failed> {
     if !choices.json {
         let capacity = runs.first().map_or(0.0, |run| run.capacity);
         out!("a lane can do {:.0} packets per second: a load of 1", capacity);
-        out!("{}", Row::heading());
+        out!("{}", RecordedRow::heading());
     }
     for row in rows(&runs, Some(&noise)) {
         if choices.json {

@@ -8,7 +8,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::{parse_count, parse_duration};
 
 use crate::commands::Failed;
-use crate::shared::{QueueKind, Row, SharedBench, Work};
+use crate::shared::{PacketWork, QueueKind, SharedBench, SharedStateRow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -91,21 +91,21 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         QueueName::PerWorker => QueueKind::PerWorker,
     });
     let work = args.work.iter().map(|work| match work {
-        WorkName::Light => Work::Light,
-        WorkName::Heavy => Work::Heavy,
+        WorkName::Light => PacketWork::Light,
+        WorkName::Heavy => PacketWork::Heavy,
     });
     let bench = SharedBench {
         queues: or(queues.collect(), &QueueKind::ALL),
         workers: args.workers.iter().map(|workers| usize::from(*workers)).collect(),
         sizes: args.sizes.iter().map(|size| usize::from(*size)).collect(),
-        work: or(work.collect(), &Work::ALL),
+        work: or(work.collect(), &PacketWork::ALL),
         loads: args.loads.iter().copied().filter(|load| *load > 0.0).collect(),
         descriptors: u64::from(args.descriptors.next_power_of_two()),
         windows: args.windows.into(),
         window: args.window,
         packets: args.packets,
     };
-    let told = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let told = Rows::table::<SharedStateRow>(&crate::commands::BUILD, args.json);
     let mut is_sound = true;
     bench.run(|row| {
         is_sound &= row.is_sound();

@@ -7,7 +7,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
 use crate::commands::Failed;
-use crate::sharing::{Action, Row, Selection, SharingBench, System};
+use crate::sharing::{SharingAction, SharingBench, SharingRow, SharingSelection, System};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -87,18 +87,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         SystemName::Spray => System::Spray,
     });
     let actions = args.actions.iter().map(|name| match name {
-        ActionName::Nothing => Action::Nothing,
-        ActionName::Read => Action::Read,
-        ActionName::Write => Action::Write,
-        ActionName::Ordered => Action::Ordered,
+        ActionName::Nothing => SharingAction::Nothing,
+        ActionName::Read => SharingAction::Read,
+        ActionName::Write => SharingAction::Write,
+        ActionName::Ordered => SharingAction::Ordered,
     });
-    let selection = Selection {
+    let selection = SharingSelection {
         systems: rheostat_app::bench::given(systems.collect(), &System::ALL, usize::MAX),
-        actions: rheostat_app::bench::given(actions.collect(), &Action::ALL, usize::MAX),
+        actions: rheostat_app::bench::given(actions.collect(), &SharingAction::ALL, usize::MAX),
         flows: args.flows.clone(),
         lanes: rheostat_app::bench::lanes(&args.lanes),
     };
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<SharingRow>(&crate::commands::BUILD, args.json);
     bench.run(&selection, |row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }

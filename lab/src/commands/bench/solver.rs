@@ -6,7 +6,7 @@ use rheostat_app::bench::{Rows, SEED};
 use rheostat_steer::policy::dyssect::Budget;
 
 use crate::commands::Failed;
-use crate::solver::{Row, Size, SolverBench};
+use crate::solver::{Size, SolverBench, SolverRow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         seed,
         budget: Budget::steps(budget),
     };
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, json);
+    let printed = Rows::table::<SolverRow>(&crate::commands::BUILD, json);
     bench.run(|row| printed.print(row));
     Ok(ExitCode::SUCCESS)
 }

@@ -14,8 +14,8 @@ use crate::commands::{Failed, rheo};
 use crate::error::BenchError;
 use crate::live::LiveError;
 use crate::tcp::{
-    IdleBench, IdleRow, Kind, Load, MovesBench, Peer, PeerRow, PeersBench, Row, TcpBench,
-    TcpProcesses,
+    IdleBench, IdleRow, Load, MovesBench, Peer, PeerRow, PeersBench, RequestKind, TcpBench,
+    TcpProcesses, TcpRow,
 };
 use crate::testbed::Cores;
 
@@ -84,7 +84,7 @@ pub(super) struct Args {
     limit: Duration,
     /// Measure one row, in this process.
     #[arg(long, hide = true, value_name = "KIND", value_parser = kind)]
-    row: Option<Kind>,
+    row: Option<RequestKind>,
     /// The core of its first lane.
     #[arg(long, hide = true, default_value_t = 0)]
     core: usize,
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     if args.idle {
         return measure_idle(args);
     }
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<TcpRow>(&crate::commands::BUILD, args.json);
     let window = format!("{}us", args.window.as_micros());
     let arguments = ["--windows", &args.windows.to_string(), "--window", &window].map(String::from);
     let rheo = std::env::current_exe()?;
@@ -167,20 +167,20 @@ fn loads(args: &Args) -> Result<Vec<Load>, Failed> {
     for &lanes in &lanes {
         for &connections in connections {
             if lanes == 1 {
-                loads.push(with(Kind::Harness, connections, lanes));
+                loads.push(with(RequestKind::Harness, connections, lanes));
             }
-            loads.push(with(Kind::Requests, connections, lanes));
+            loads.push(with(RequestKind::Requests, connections, lanes));
         }
         if lanes == 1 {
-            loads.push(with(Kind::Connections, connections[0], lanes));
-            loads.push(with(Kind::Bulk, STREAMS, lanes));
+            loads.push(with(RequestKind::Connections, connections[0], lanes));
+            loads.push(with(RequestKind::Bulk, STREAMS, lanes));
         }
     }
     Ok(loads)
 }
 
 /// Measures a row in this process.
-fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, Failed> {
+fn measure_one(args: &Args, kind: RequestKind) -> Result<ExitCode, Failed> {
     let connections = args.connections.first().copied().unwrap_or(CONNECTIONS[0]);
     let lanes = args.lanes.first().copied().unwrap_or(1).into();
     let (under_way, ack_delay) = (args.under_way, args.ack_delay);
@@ -195,7 +195,7 @@ fn measure_one(args: &Args, kind: Kind) -> Result<ExitCode, Failed> {
     let row = bench.run()?;
     match args.json {
         true => out!("{}", serde_json::to_string(&row).expect("a row is plain data")),
-        false => out!("{}\n{}", Row::heading(), row.line()),
+        false => out!("{}\n{}", TcpRow::heading(), row.line()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -221,8 +221,9 @@ fn connections(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{number} connections: 1 to 4M are possible"))
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
-    let all = [Kind::Harness, Kind::Requests, Kind::Connections, Kind::Bulk];
+fn kind(text: &str) -> Result<RequestKind, String> {
+    let all =
+        [RequestKind::Harness, RequestKind::Requests, RequestKind::Connections, RequestKind::Bulk];
     let named = all.into_iter().find(|kind| kind.name() == text);
     named.ok_or_else(|| format!("no row is `{text}`"))
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::commands::Failed;
 use crate::real::{Real, Trial};
 use crate::scenario::Scenario;
-use crate::throughput::{Found, Search};
+use crate::throughput::{Search, ThroughputFound};
 
 /// Trials that a rate may fail before it counts as failed.
 const ATTEMPTS: u32 = 2;
@@ -55,7 +55,7 @@ pub(super) struct Args {
 
 /// What came of a search. The fields are those of the JSON output.
 #[derive(Serialize)]
-struct Row {
+struct OfferedRow {
     policy: String,
     lanes: u16,
     /// The share of packets that may be lost.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     scenario.duration = args.trial;
     scenario.check()?;
     let mut real = Real::new(&scenario)?;
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<OfferedRow>(&crate::commands::BUILD, args.json);
     for &lanes in &scenario.lanes {
         for policy in &scenario.policies {
             for &loss in &args.loss {
@@ -96,7 +96,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<Row, Failed> {
+fn search(
+    real: &mut Real<'_>,
+    trial: &Trial,
+    loss: f64,
+    args: &Args,
+) -> Result<OfferedRow, Failed> {
     let all = f64::from(trial.lanes) * real.capacity(trial)?;
     let mut search = Search::new(loss, MOST * all, args.precision, ATTEMPTS);
     while let Some(rate) = search.next() {
@@ -111,8 +116,8 @@ fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<
         }
         search.note(lost);
     }
-    let Found { rate, above, trials } = search.found();
-    Ok(Row {
+    let ThroughputFound { rate, above, trials } = search.found();
+    Ok(OfferedRow {
         policy: trial.policy.clone(),
         lanes: trial.lanes,
         loss,
@@ -124,8 +129,8 @@ fn search(real: &mut Real<'_>, trial: &Trial, loss: f64, args: &Args) -> Result<
     })
 }
 
-impl TableRow for Row {
-    const COLUMNS: &'static [Column<Row>] = &[
+impl TableRow for OfferedRow {
+    const COLUMNS: &'static [Column<OfferedRow>] = &[
         Column::name("policy", 14, |row| &row.policy),
         Column::count("lanes", 5, |row| row.lanes.into()),
         Column::text("loss", 7, |row| match row.loss {

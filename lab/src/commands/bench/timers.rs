@@ -6,7 +6,7 @@ use rheostat_app::bench::{Rows, SEED};
 use rheostat_base::unit::parse_count;
 
 use crate::commands::Failed;
-use crate::timers::{Row, TimersBench};
+use crate::timers::{TimerRow, TimersBench};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -31,7 +31,7 @@ pub(super) struct Args {
 
 /// Measures.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<TimerRow>(&crate::commands::BUILD, args.json);
     TimersBench { sizes: args.sizes.clone(), seed: args.seed }.run(|row| printed.print(row));
     Ok(ExitCode::SUCCESS)
 }

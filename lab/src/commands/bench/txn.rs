@@ -7,7 +7,7 @@ use rheostat_app::bench::Rows;
 use rheostat_base::unit::parse_count;
 
 use crate::commands::Failed;
-use crate::txn::{EngineKind, Row, Selection, TxnBench, Workload};
+use crate::txn::{EngineKind, TxnBench, TxnRow, TxnSelection, Workload};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -89,13 +89,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         WorkloadName::RwUniform => Workload::WriteUniform,
         WorkloadName::RwZipf => Workload::WriteZipf,
     });
-    let selection = Selection {
+    let selection = TxnSelection {
         engines: rheostat_app::bench::given(engines.collect(), &EngineKind::ALL, usize::MAX),
         workloads: rheostat_app::bench::given(workloads.collect(), &Workload::ALL, usize::MAX),
         lanes: rheostat_app::bench::lanes(&args.lanes),
         batches: args.batches.iter().map(|batch| usize::from(*batch)).collect(),
     };
-    let printed = Rows::table::<Row>(&crate::commands::BUILD, args.json);
+    let printed = Rows::table::<TxnRow>(&crate::commands::BUILD, args.json);
     bench.run(&selection, |row| printed.print(row))?;
     Ok(ExitCode::SUCCESS)
 }

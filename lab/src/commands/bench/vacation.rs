@@ -7,7 +7,7 @@ use rheostat_app::bench::{Rows, SEED};
 use rheostat_base::unit::parse_duration;
 
 use crate::commands::Failed;
-use crate::vacation::{CaseTemplate, Figure, VacationBench, VacationRow};
+use crate::vacation::{CaseTemplate, VacationBench, VacationFigure, VacationRow};
 
 /// Longer timeouts and targets are none that a model is about.
 const LONGEST: Duration = Duration::from_millis(10);
@@ -50,7 +50,7 @@ build with --release.")]
 pub(super) struct Args {
     /// Figures to take; all without this.
     #[arg(long = "figure", value_delimiter = ',', value_name = "NUMBER")]
-    figures: Vec<Figure>,
+    figures: Vec<VacationFigure>,
     /// Numbers of workers of figures 4.3 and 5.10.
     #[arg(long, value_delimiter = ',', default_value = "2,3,5", value_name = "M",
           value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         window: args.window,
         seed: args.seed,
     };
-    let figures = rheostat_app::bench::given(args.figures.clone(), Figure::ALL, usize::MAX);
+    let figures = rheostat_app::bench::given(args.figures.clone(), VacationFigure::ALL, usize::MAX);
     let bench = VacationBench { figures, template, only_simulated: args.only_simulated };
     let rows = Rows::table::<VacationRow>(&crate::commands::BUILD, args.json);
     bench.run(|row| rows.print(row))?;

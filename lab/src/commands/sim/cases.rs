@@ -8,7 +8,7 @@ use rheostat_steer::policy;
 
 use super::setup::{Setup, verdict};
 use crate::commands::Failed;
-use crate::sim::cases::{Case, CaseBench, gaps};
+use crate::sim::cases::{CaseBench, NamedCase, gaps};
 use crate::testbed::threads;
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
         costs: &costs,
         lanes: args.cores,
         policies: args.policies.clone(),
-        cases: Case::ALL.to_vec(),
+        cases: NamedCase::ALL.to_vec(),
         duration: args.duration,
         seed: args.setup.seed,
         threads: threads(),

@@ -7,13 +7,13 @@ use std::{fs, thread};
 use rheostat_base::CoreId;
 
 use crate::live::error::LiveError;
-use crate::live::path::Path;
+use crate::live::path::LivePath;
 use crate::live::wires::{LAN, SINK_ADDRESS, WAN, Wires};
 use crate::testbed::{Cores, RheoProcess, TestbedError};
 
 /// Starts it, and waits until both interfaces have its programs.
 pub(super) fn start(
-    path: Path,
+    path: LivePath,
     wires: &Wires,
     flows: u32,
     rheo: &FilePath,
@@ -36,7 +36,7 @@ pub(super) fn start(
 
 /// One lane that sleeps when there is nothing to do, so that idle time is counted as idle. The NAT maps
 /// as Linux does, by remote endpoints, too.
-fn configuration(path: Path, flows: u32, core: CoreId) -> String {
+fn configuration(path: LivePath, flows: u32, core: CoreId) -> String {
     let device = |name: &str, side: &str, address: &str| {
         format!(
             "[[device]]\nname = \"{name}\"\nkind = \"af_xdp\"\ninterface = \"{name}\"\nside = \"{side}\"\n{address}\n"
@@ -47,7 +47,7 @@ fn configuration(path: Path, flows: u32, core: CoreId) -> String {
         core.0,
         2 * flows
     );
-    if path == Path::RheoForward {
+    if path == LivePath::RheoForward {
         let devices = device(LAN, "inside", "") + &device(WAN, "outside", "");
         return format!("{devices}\n[chain]\nfunctions = []\n\n{rest}");
     }

@@ -1,16 +1,16 @@
 //! A ratio, and what may be said about it.
 
 use super::{Ratio, Verdict};
-use crate::report::cells::Cell;
+use crate::report::cells::ReportCell;
 use crate::report::estimate::Difference;
-use crate::report::metric::{Kind, Metric};
+use crate::report::metric::{Metric, MetricKind};
 use crate::report::versus::Versus;
 
 /// B's figure as a multiple of A's; nothing where either has none.
 pub(super) fn ratio(
     metric: &'static Metric,
-    a: &Cell<'_>,
-    b: &Cell<'_>,
+    a: &ReportCell<'_>,
+    b: &ReportCell<'_>,
     is_limited: bool,
 ) -> Option<Ratio> {
     let (of_a, of_b) = (a.estimate(metric)?, b.estimate(metric)?);
@@ -30,13 +30,17 @@ pub(super) fn ratio(
     })
 }
 
-fn verdict(kind: Kind, difference: Difference) -> Verdict {
+fn verdict(kind: MetricKind, difference: Difference) -> Verdict {
     match (difference, kind) {
         (Difference::None, _) => Verdict::NoDifference,
         (Difference::Unknown, _) => Verdict::TooFewRuns,
-        (Difference::Below, Kind::Time) | (Difference::Above, Kind::Rate) => Verdict::Faster,
-        (Difference::Above, Kind::Time) | (Difference::Below, Kind::Rate) => Verdict::Slower,
-        (Difference::Below, Kind::Amount) => Verdict::Less,
-        (Difference::Above, Kind::Amount) => Verdict::More,
+        (Difference::Below, MetricKind::Time) | (Difference::Above, MetricKind::Rate) => {
+            Verdict::Faster
+        }
+        (Difference::Above, MetricKind::Time) | (Difference::Below, MetricKind::Rate) => {
+            Verdict::Slower
+        }
+        (Difference::Below, MetricKind::Amount) => Verdict::Less,
+        (Difference::Above, MetricKind::Amount) => Verdict::More,
     }
 }

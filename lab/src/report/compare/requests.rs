@@ -5,7 +5,7 @@ use std::fmt;
 use rheostat_plot::Unit;
 use serde::Serialize;
 
-use super::{Side, Verdict};
+use super::{ComparedSide, Verdict};
 use crate::record::RequestRow;
 use crate::report::requests::numbered;
 
@@ -31,10 +31,10 @@ pub struct RequestPair {
     pub offered: f64,
     /// The side that has no such row.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<Side>,
+    pub missing: Option<ComparedSide>,
     /// The sides on which more was offered than the scheduler can do, so that it has no latencies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub saturated: Vec<Side>,
+    pub saturated: Vec<ComparedSide>,
     /// The ratios, if both have it.
     #[serde(skip)]
     pub ratios: Vec<RequestRatio>,
@@ -60,7 +60,7 @@ pub struct RequestRatio {
 }
 
 /// A figure of a row.
-struct Figure {
+struct ComparedFigure {
     name: String,
     unit: Unit,
     /// Whether more is better; `None` where it is neither.
@@ -76,7 +76,7 @@ pub fn compare_requests(a: &[RequestRow], b: &[RequestRow]) -> RequestComparison
     let mut rows: Vec<RequestPair> =
         a.iter().map(|one| pair(one, b.iter().find(|other| is_same(one, other)))).collect();
     for other in b.iter().filter(|other| !a.iter().any(|one| is_same(one, other))) {
-        rows.push(RequestPair { missing: Some(Side::A), ..pair(other, None) });
+        rows.push(RequestPair { missing: Some(ComparedSide::A), ..pair(other, None) });
     }
     RequestComparison { rows }
 }
@@ -91,7 +91,7 @@ fn is_same(a: &RequestRow, b: &RequestRow) -> bool {
 }
 
 fn pair(a: &RequestRow, b: Option<&RequestRow>) -> RequestPair {
-    let sides = [(Side::A, Some(a)), (Side::B, b)];
+    let sides = [(ComparedSide::A, Some(a)), (ComparedSide::B, b)];
     let saturated = sides.into_iter().filter(|(_, row)| row.is_some_and(|row| row.saturated));
     RequestPair {
         workload: a.workload.clone(),
@@ -99,7 +99,7 @@ fn pair(a: &RequestRow, b: Option<&RequestRow>) -> RequestPair {
         workers: a.workers,
         load: a.load,
         offered: a.offered,
-        missing: b.is_none().then_some(Side::B),
+        missing: b.is_none().then_some(ComparedSide::B),
         saturated: if b.is_some() { saturated.map(|(side, _)| side).collect() } else { Vec::new() },
         ratios: b.map_or_else(Vec::new, |b| ratios(a, b)),
     }
@@ -107,21 +107,21 @@ fn pair(a: &RequestRow, b: Option<&RequestRow>) -> RequestPair {
 
 fn ratios(a: &RequestRow, b: &RequestRow) -> Vec<RequestRatio> {
     let of_b = figures(b);
-    let with = |one: Figure| {
+    let with = |one: ComparedFigure| {
         let other = of_b.iter().find(|other| other.name == one.name)?;
         Some(ratio(&one, other))
     };
     figures(a).into_iter().filter_map(with).collect()
 }
 
-fn figures(row: &RequestRow) -> Vec<Figure> {
+fn figures(row: &RequestRow) -> Vec<ComparedFigure> {
     let time = |name: &str, value: Option<f64>, range| {
         let (name, unit, is_rate) = (name.to_owned(), Unit::Microseconds, Some(false));
-        value.map(|value| Figure { name, unit, is_rate, value, range })
+        value.map(|value| ComparedFigure { name, unit, is_rate, value, range })
     };
     let rate = |name: &str, is_rate, value: Option<f64>, range| {
         let (name, unit) = (name.to_owned(), Unit::Count);
-        value.map(|value| Figure { name, unit, is_rate, value, range })
+        value.map(|value| ComparedFigure { name, unit, is_rate, value, range })
     };
     let all = [
         rate("offered", None, Some(row.offered), None),
@@ -138,7 +138,7 @@ fn figures(row: &RequestRow) -> Vec<Figure> {
     all.into_iter().chain(of_classes).flatten().collect()
 }
 
-fn ratio(a: &Figure, b: &Figure) -> RequestRatio {
+fn ratio(a: &ComparedFigure, b: &ComparedFigure) -> RequestRatio {
     let range = a.range.zip(b.range).map(|([a_low, a_high], [b_low, b_high])| {
         [quotient(b_low, a_high), quotient(b_high, a_low)]
     });
@@ -171,7 +171,7 @@ impl RequestComparison {
     /// A line of JSON per ratio, and one per row that is missing or has no figure that both have.
     pub fn json_lines(&self) -> Vec<String> {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct ComparedSeries<'a> {
             #[serde(flatten)]
             pair: &'a RequestPair,
             #[serde(flatten)]
@@ -179,8 +179,10 @@ impl RequestComparison {
         }
         let mut lines = Vec::new();
         let mut add = |pair, ratio| {
-            lines
-                .push(serde_json::to_string(&Line { pair, ratio }).expect("a ratio is plain data"));
+            lines.push(
+                serde_json::to_string(&ComparedSeries { pair, ratio })
+                    .expect("a ratio is plain data"),
+            );
         };
         for pair in &self.rows {
             match pair.ratios.as_slice() {
@@ -326,8 +328,8 @@ mod tests {
         let (a, b) = ([row("x", false), row("y", false)], [row("x", true), row("z", false)]);
         let comparison = compare_requests(&a, &b);
         let missing: Vec<_> = comparison.rows.iter().map(|pair| pair.missing).collect();
-        assert_eq!(missing, [None, Some(Side::B), Some(Side::A)]);
-        assert_eq!(comparison.rows[0].saturated, [Side::B]);
+        assert_eq!(missing, [None, Some(ComparedSide::B), Some(ComparedSide::A)]);
+        assert_eq!(comparison.rows[0].saturated, [ComparedSide::B]);
         let text = comparison.to_string();
         assert!(text.contains("null, y, 500\u{a0}k requests per second\n  not in B"), "{text}");
         assert!(text.contains("B: more was offered than it can do"), "{text}");

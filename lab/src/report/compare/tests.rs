@@ -88,8 +88,11 @@ fn rows_of_one_side_alone_are_told() {
     let missing = |comparison: &Comparison, side| {
         comparison.rows.iter().filter(|row| row.missing == Some(side)).count()
     };
-    assert_eq!((missing(&comparison, Side::B), missing(&comparison, Side::A)), (3, 0));
-    assert_eq!(missing(&compare(&b, &a), Side::A), 3);
+    assert_eq!(
+        (missing(&comparison, ComparedSide::B), missing(&comparison, ComparedSide::A)),
+        (3, 0)
+    );
+    assert_eq!(missing(&compare(&b, &a), ComparedSide::A), 3);
     assert!(comparison.to_string().contains("rss, 2 lanes, load 0.8\n  not in B\n"));
     let lines = comparison.json_lines();
     assert!(

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::{Comparison, Ratio, RowPair, Side, Verdict};
+use super::{ComparedSide, Comparison, Ratio, RowPair, Verdict};
 use crate::report::sentence;
 
 impl Verdict {
@@ -26,19 +26,19 @@ impl Comparison {
     /// A line of JSON per ratio, and one per row that is missing on a side.
     pub fn json_lines(&self) -> Vec<String> {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct TextLine<'a> {
             policy: &'a str,
             lanes: u16,
             load: f64,
             #[serde(flatten)]
             ratio: Option<&'a Ratio>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            missing: Option<Side>,
+            missing: Option<ComparedSide>,
         }
         let mut lines = Vec::new();
         for RowPair { policy, lanes, load, missing, ratios } in &self.rows {
             let mut add = |ratio, missing| {
-                let line = Line { policy, lanes: *lanes, load: *load, ratio, missing };
+                let line = TextLine { policy, lanes: *lanes, load: *load, ratio, missing };
                 lines.push(serde_json::to_string(&line).expect("a ratio is plain data"));
             };
             match missing {

@@ -2,9 +2,9 @@
 
 use rheostat_plot::{Axis, Floor, Line, LineChart, Point, Unit};
 
-use super::{Figure, by_policy, load_of, picked, sentence};
+use super::{ReportFigure, by_policy, load_of, picked, sentence};
 use crate::noise::Noise;
-use crate::report::cells::{Cell, distinct, series, spans};
+use crate::report::cells::{ReportCell, distinct, series, spans};
 use crate::report::metric::{
     ACTIVE, DROPS, IMBALANCE, MIGRATIONS, Metric, P50, P95, P99, SPREAD, THROUGHPUT,
 };
@@ -14,7 +14,7 @@ use crate::report::sentence;
 const MOST: usize = 2;
 
 /// Figures against the load, for numbers of lanes that have several.
-pub(super) fn load(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
+pub(super) fn load(cells: &[ReportCell<'_>], noise: Option<&Noise>) -> Vec<ReportFigure> {
     let of_lanes =
         |lanes: f64| cells.iter().filter(|cell| f64::from(cell.lanes) == lanes).collect::<Vec<_>>();
     let lanes = distinct(cells.iter().map(|cell| cell.lanes.into()));
@@ -37,7 +37,7 @@ pub(super) fn load(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
 }
 
 /// These cells, which are all on so many lanes, against the load.
-pub(super) fn on_lanes<'a, 'b>(cells: Vec<&'b Cell<'a>>, lanes: u16) -> Against<'a, 'b> {
+pub(super) fn on_lanes<'a, 'b>(cells: Vec<&'b ReportCell<'a>>, lanes: u16) -> Against<'a, 'b> {
     let on = sentence::lanes(lanes);
     let highest = distinct(cells.iter().map(|cell| cell.load)).pop().unwrap_or_default();
     Against {
@@ -51,11 +51,11 @@ pub(super) fn on_lanes<'a, 'b>(cells: Vec<&'b Cell<'a>>, lanes: u16) -> Against<
 }
 
 /// Figures against the number of lanes, for loads (or amounts of traffic) that several have.
-pub(super) fn lanes(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
-    let share = |cell: &Cell<'_>| cell.load;
+pub(super) fn lanes(cells: &[ReportCell<'_>], noise: Option<&Noise>) -> Vec<ReportFigure> {
+    let share = |cell: &ReportCell<'_>| cell.load;
     // As a number of lanes that could just do it, so that what was divided by the lanes is the same again.
-    let demand = |cell: &Cell<'_>| (cell.load * f64::from(cell.lanes) * 1e6).round() / 1e6;
-    let several = |key: &dyn Fn(&Cell<'_>) -> f64| -> Vec<f64> {
+    let demand = |cell: &ReportCell<'_>| (cell.load * f64::from(cell.lanes) * 1e6).round() / 1e6;
+    let several = |key: &dyn Fn(&ReportCell<'_>) -> f64| -> Vec<f64> {
         let lanes_of = |value: f64| {
             let of = cells.iter().filter(|cell| key(cell) == value);
             distinct(of.map(|cell| cell.lanes.into())).len()
@@ -66,12 +66,13 @@ pub(super) fn lanes(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
     let (by_share, by_demand) = (several(&share), several(&demand));
     let is_share = !by_share.is_empty();
     let keys = if is_share { by_share } else { by_demand };
-    let key = |cell: &Cell<'_>| if is_share { share(cell) } else { demand(cell) };
+    let key = |cell: &ReportCell<'_>| if is_share { share(cell) } else { demand(cell) };
     picked(&keys, MOST)
         .into_iter()
         .rev()
         .flat_map(|value| {
-            let cells: Vec<&Cell<'_>> = cells.iter().filter(|cell| key(cell) == value).collect();
+            let cells: Vec<&ReportCell<'_>> =
+                cells.iter().filter(|cell| key(cell) == value).collect();
             let view = under_load(cells, value, is_share);
             [IMBALANCE, SPREAD, MIGRATIONS, THROUGHPUT, DROPS, P95, ACTIVE]
                 .iter()
@@ -82,7 +83,11 @@ pub(super) fn lanes(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
 }
 
 /// These cells against the lanes. All have this load; or, where it is no share, traffic for so many lanes.
-fn under_load<'a, 'b>(cells: Vec<&'b Cell<'a>>, load: f64, is_share: bool) -> Against<'a, 'b> {
+fn under_load<'a, 'b>(
+    cells: Vec<&'b ReportCell<'a>>,
+    load: f64,
+    is_share: bool,
+) -> Against<'a, 'b> {
     let counts = distinct(cells.iter().map(|cell| cell.lanes.into()));
     let most = counts.last().copied().unwrap_or_default();
     // Of a load that is a share, the most lanes are the hardest to keep even; of a given traffic, those that
@@ -105,9 +110,9 @@ fn under_load<'a, 'b>(cells: Vec<&'b Cell<'a>>, load: f64, is_share: bool) -> Ag
 
 /// Cells along an axis.
 pub(super) struct Against<'a, 'b> {
-    cells: Vec<&'b Cell<'a>>,
+    cells: Vec<&'b ReportCell<'a>>,
     x: Axis,
-    of: fn(&Cell<'_>) -> f64,
+    of: fn(&ReportCell<'_>) -> f64,
     title: String,
     /// Where policies are compared in words, and what `of` gives there.
     place: String,
@@ -116,7 +121,7 @@ pub(super) struct Against<'a, 'b> {
 
 impl Against<'_, '_> {
     /// Nothing, where the metric is the same everywhere.
-    pub(super) fn figure(&self, metric: &Metric, noise: Option<&Noise>) -> Option<Figure> {
+    pub(super) fn figure(&self, metric: &Metric, noise: Option<&Noise>) -> Option<ReportFigure> {
         let axis = if metric.is_log {
             Axis::log(metric.axis, metric.unit)
         } else {
@@ -164,9 +169,9 @@ impl Against<'_, '_> {
                 points: vec![(0.0, us)],
             }));
         }
-        let hardest: Vec<&Cell<'_>> =
+        let hardest: Vec<&ReportCell<'_>> =
             self.cells.iter().filter(|cell| (self.of)(cell) == self.hardest).copied().collect();
-        Some(Figure {
+        Some(ReportFigure {
             title: format!("{} {}", capital(metric.label), self.title),
             says: sentence(&self.place, metric, &hardest, noise) + &self.lanes_needed(metric),
             chart: Box::new(chart),
@@ -184,7 +189,7 @@ impl Against<'_, '_> {
         }
         let said = by_policy(&self.cells).into_iter().map(|(policy, mut cells)| {
             cells.sort_by_key(|cell| std::cmp::Reverse(cell.lanes));
-            let is_enough = |cell: &&&Cell<'_>| {
+            let is_enough = |cell: &&&ReportCell<'_>| {
                 cell.estimate(metric).is_some_and(|of| of.value <= NEXT_TO_NOTHING)
             };
             match cells.iter().take_while(is_enough).last() {

@@ -2,10 +2,10 @@
 
 use rheostat_plot::{Table, Unit};
 
-use super::{Figure, against};
+use super::{ReportFigure, against};
 use crate::record::Results;
-use crate::report::cells::{Cell, cells, distinct};
-use crate::report::estimate::{Difference, Estimate};
+use crate::report::cells::{ReportCell, cells, distinct};
+use crate::report::estimate::{Difference, ReportEstimate};
 use crate::report::metric::{DROPS, IMBALANCE, MIGRATIONS, Metric, P50, P95, P99, THROUGHPUT};
 use crate::report::sentence;
 use crate::report::versus::Versus;
@@ -16,7 +16,7 @@ pub(in crate::report) struct Both<'a> {
     /// Whether both are of the same text, and not of the same name alone.
     pub(in crate::report) is_same: bool,
     /// The cells that both have: what was measured, and what was simulated.
-    pairs: Vec<(Cell<'a>, Cell<'a>)>,
+    pairs: Vec<(ReportCell<'a>, ReportCell<'a>)>,
 }
 
 const METRICS: [Metric; 7] = [P50, P95, P99, DROPS, THROUGHPUT, IMBALANCE, MIGRATIONS];
@@ -39,7 +39,7 @@ impl<'a> Both<'a> {
             let (measured, simulated) = newest(scenario, false).zip(newest(scenario, true))?;
             let is_same = measured.file_header.text == simulated.file_header.text;
             let simulated = cells(&simulated.runs);
-            let partner = |cell: &Cell<'_>| {
+            let partner = |cell: &ReportCell<'_>| {
                 simulated.iter().find(|other| {
                     (other.policy, other.lanes) == (cell.policy, cell.lanes)
                         && (other.load - cell.load).abs() < 1e-9
@@ -60,9 +60,9 @@ impl<'a> Both<'a> {
     }
 
     /// What was measured and simulated in the same charts, for every number of lanes.
-    pub(in crate::report) fn figures(&self) -> Vec<Figure> {
+    pub(in crate::report) fn figures(&self) -> Vec<ReportFigure> {
         let noise = self.measured.file_header.noise.as_ref();
-        let cells: Vec<&Cell<'_>> = self.pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+        let cells: Vec<&ReportCell<'_>> = self.pairs.iter().flat_map(|(a, b)| [a, b]).collect();
         let lanes = distinct(cells.iter().map(|cell| cell.lanes.into()));
         let mut figures = Vec::new();
         for lanes in lanes {
@@ -71,7 +71,7 @@ impl<'a> Both<'a> {
             let view = against::on_lanes(of, lanes);
             for metric in [P95, DROPS, IMBALANCE, THROUGHPUT] {
                 if let Some(figure) = view.figure(&metric, noise) {
-                    figures.push(Figure { says: self.says(&metric, lanes), ..figure });
+                    figures.push(ReportFigure { says: self.says(&metric, lanes), ..figure });
                 }
             }
         }
@@ -142,9 +142,9 @@ impl<'a> Both<'a> {
     /// Row by row: simulated ÷ measured.
     pub(in crate::report) fn table(&self) -> Table {
         let noise = self.measured.file_header.noise.as_ref();
-        let ratio = |metric: &Metric, (measured, simulated): &(Cell<'_>, Cell<'_>)| {
-            let of = |cell: &Cell<'_>| cell.estimate(metric);
-            let Some((Estimate { value: real, .. }, Estimate { value: model, .. })) =
+        let ratio = |metric: &Metric, (measured, simulated): &(ReportCell<'_>, ReportCell<'_>)| {
+            let of = |cell: &ReportCell<'_>| cell.estimate(metric);
+            let Some((ReportEstimate { value: real, .. }, ReportEstimate { value: model, .. })) =
                 of(measured).zip(of(simulated))
             else {
                 return "–".to_owned();
@@ -156,8 +156,8 @@ impl<'a> Both<'a> {
                 false => format!("({values})"),
             }
         };
-        let row = |pair: &(Cell<'_>, Cell<'_>)| {
-            let Cell { policy, lanes, load, .. } = &pair.0;
+        let row = |pair: &(ReportCell<'_>, ReportCell<'_>)| {
+            let ReportCell { policy, lanes, load, .. } = &pair.0;
             let named = [(*policy).to_owned(), lanes.to_string(), Unit::Plain.show(*load)];
             named.into_iter().chain(METRICS.iter().map(|metric| ratio(metric, pair))).collect()
         };

@@ -2,11 +2,11 @@
 
 use rheostat_plot::{Axis, BoxChart, Floor, Line, LineChart, Percentiles, Unit};
 
-use super::{Figure, by_policy, load_of, picked, sentence};
+use super::{ReportFigure, by_policy, load_of, picked, sentence};
 use crate::noise::Noise;
-use crate::record::Run;
-use crate::report::cells::{Cell, distinct, series};
-use crate::report::estimate::Estimate;
+use crate::record::RecordedRun;
+use crate::report::cells::{ReportCell, distinct, series};
+use crate::report::estimate::ReportEstimate;
 use crate::report::metric::{Metric, P50};
 use crate::report::sentence;
 
@@ -14,12 +14,12 @@ const P999: Metric =
     Metric { label: "p99.9", share: Some(0.999), of: |run| run.latency(0.999), ..P50 };
 
 /// The median over the runs of the latency that a share of the packets stays within.
-fn latency(cell: &Cell<'_>, share: f64) -> Option<f64> {
-    Estimate::of(cell.runs.iter().filter_map(|run| run.latency(share))).map(|of| of.value)
+fn latency(cell: &ReportCell<'_>, share: f64) -> Option<f64> {
+    ReportEstimate::of(cell.runs.iter().filter_map(|run| run.latency(share))).map(|of| of.value)
 }
 
 /// The cells on most lanes, and their loads.
-fn of_most_lanes<'a, 'b>(cells: &'b [Cell<'a>]) -> (u16, Vec<&'b Cell<'a>>, Vec<f64>) {
+fn of_most_lanes<'a, 'b>(cells: &'b [ReportCell<'a>]) -> (u16, Vec<&'b ReportCell<'a>>, Vec<f64>) {
     let lanes = cells.iter().map(|cell| cell.lanes).max().unwrap_or_default();
     let cells: Vec<_> = cells.iter().filter(|cell| cell.lanes == lanes).collect();
     let loads = distinct(cells.iter().map(|cell| cell.load));
@@ -27,7 +27,7 @@ fn of_most_lanes<'a, 'b>(cells: &'b [Cell<'a>]) -> (u16, Vec<&'b Cell<'a>>, Vec<
 }
 
 /// Boxes for each load.
-pub(super) fn boxes(cells: &[Cell<'_>]) -> Option<Figure> {
+pub(super) fn boxes(cells: &[ReportCell<'_>]) -> Option<ReportFigure> {
     const GROUPS: usize = 4;
     let (lanes, cells, loads) = of_most_lanes(cells);
     let loads = picked(&loads, GROUPS);
@@ -54,7 +54,7 @@ pub(super) fn boxes(cells: &[Cell<'_>]) -> Option<Figure> {
     let highest = loads.last().filter(|_| !is_empty)?;
     let hardest: Vec<_> = cells.iter().filter(|cell| cell.load == *highest).copied().collect();
     let place = format!("At a load of {} on {}", load_of(*highest), sentence::lanes(lanes));
-    Some(Figure {
+    Some(ReportFigure {
         title: format!("Distribution of latency, {}", sentence::lanes(lanes)),
         says: sentence(&place, &P50, &hardest, None),
         chart: Box::new(chart),
@@ -62,7 +62,7 @@ pub(super) fn boxes(cells: &[Cell<'_>]) -> Option<Figure> {
 }
 
 /// The tail for each load, with the machine's own.
-pub(super) fn tails(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
+pub(super) fn tails(cells: &[ReportCell<'_>], noise: Option<&Noise>) -> Vec<ReportFigure> {
     const LOADS: usize = 3;
     let (lanes, cells, loads) = of_most_lanes(cells);
     let figure = |load: f64| {
@@ -73,7 +73,7 @@ pub(super) fn tails(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
         );
         let mut is_empty = true;
         for (policy, cells) in by_policy(&cells) {
-            let shares = Run::SHARES.iter().filter(|share| (0.5..1.0).contains(*share));
+            let shares = RecordedRun::SHARES.iter().filter(|share| (0.5..1.0).contains(*share));
             let points: Vec<(f64, f64)> =
                 shares.filter_map(|&share| Some((share, latency(cells[0], share)?))).collect();
             is_empty &= points.is_empty();
@@ -87,7 +87,7 @@ pub(super) fn tails(cells: &[Cell<'_>], noise: Option<&Noise>) -> Vec<Figure> {
             }));
         }
         let place = format!("At a load of {} on {}", load_of(load), sentence::lanes(lanes));
-        (!is_empty).then(|| Figure {
+        (!is_empty).then(|| ReportFigure {
             title: format!("Tail of latency, load {}, {}", load_of(load), sentence::lanes(lanes)),
             says: sentence(&place, &P999, &cells, noise),
             chart: Box::new(chart),

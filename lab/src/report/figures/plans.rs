@@ -2,23 +2,23 @@
 
 use rheostat_plot::{Axis, Bar, BarChart, Line, LineChart, Point, Unit};
 
-use super::{Figure, by_policy, hardest, load_of};
-use crate::record::{Plans, Run};
-use crate::report::cells::{Cell, distinct, series, spans};
-use crate::report::estimate::Estimate;
+use super::{ReportFigure, by_policy, hardest, load_of};
+use crate::record::{Plans, RecordedRun};
+use crate::report::cells::{ReportCell, distinct, series, spans};
+use crate::report::estimate::ReportEstimate;
 use crate::report::sentence::lanes;
 
 /// The figures of plans, where there was a controller.
-pub(super) fn figures(cells: &[Cell<'_>]) -> Vec<Figure> {
+pub(super) fn figures(cells: &[ReportCell<'_>]) -> Vec<ReportFigure> {
     [times(cells), first_attempts(cells)].into_iter().flatten().collect()
 }
 
-fn plans(run: &Run) -> Option<&Plans> {
+fn plans(run: &RecordedRun) -> Option<&Plans> {
     run.plans.as_ref().filter(|plans| plans.count > 0)
 }
 
-fn estimate(cell: &Cell<'_>, of: impl Fn(&Plans) -> Option<f64>) -> Option<Estimate> {
-    Estimate::of(cell.runs.iter().filter_map(|run| of(plans(run)?)))
+fn estimate(cell: &ReportCell<'_>, of: impl Fn(&Plans) -> Option<f64>) -> Option<ReportEstimate> {
+    ReportEstimate::of(cell.runs.iter().filter_map(|run| of(plans(run)?)))
 }
 
 /// The share of searches that ended with their first attempt.
@@ -28,7 +28,7 @@ fn first_share(plans: &Plans) -> Option<f64> {
 }
 
 /// At the highest load of each number of lanes.
-fn of_highest_loads<'a, 'b>(cells: &'b [Cell<'a>]) -> Vec<&'b Cell<'a>> {
+fn of_highest_loads<'a, 'b>(cells: &'b [ReportCell<'a>]) -> Vec<&'b ReportCell<'a>> {
     let highest = |lanes: u16| {
         let loads = cells.iter().filter(|cell| cell.lanes == lanes).map(|cell| cell.load);
         loads.fold(f64::NEG_INFINITY, f64::max)
@@ -36,9 +36,9 @@ fn of_highest_loads<'a, 'b>(cells: &'b [Cell<'a>]) -> Vec<&'b Cell<'a>> {
     cells.iter().filter(|cell| cell.load == highest(cell.lanes)).collect()
 }
 
-fn times(cells: &[Cell<'_>]) -> Option<Figure> {
+fn times(cells: &[ReportCell<'_>]) -> Option<ReportFigure> {
     let hardest = hardest(cells);
-    let timed: Vec<(&Cell<'_>, Estimate, Estimate)> = hardest
+    let timed: Vec<(&ReportCell<'_>, ReportEstimate, ReportEstimate)> = hardest
         .iter()
         .filter_map(|cell| {
             let p50 = estimate(cell, |plans| Some(plans.solve_us_p50))?;
@@ -46,7 +46,7 @@ fn times(cells: &[Cell<'_>]) -> Option<Figure> {
         })
         .collect();
     let first = timed.first()?.0;
-    let of = |(cell, p50, p99): &(&Cell<'_>, Estimate, Estimate)| {
+    let of = |(cell, p50, p99): &(&ReportCell<'_>, ReportEstimate, ReportEstimate)| {
         let [p50, p99] = [p50, p99].map(|of| Unit::Microseconds.show_in(of.value, of.span()));
         format!("{} {p50}, 99\u{a0}% of them within {p99}", cell.policy)
     };
@@ -82,11 +82,15 @@ fn times(cells: &[Cell<'_>]) -> Option<Figure> {
         }
         Box::new(chart)
     };
-    Some(Figure { title: format!("Time of a plan, load {}", load_of(first.load)), says, chart })
+    Some(ReportFigure {
+        title: format!("Time of a plan, load {}", load_of(first.load)),
+        says,
+        chart,
+    })
 }
 
-fn first_attempts(cells: &[Cell<'_>]) -> Option<Figure> {
-    let along: Vec<&Cell<'_>> = of_highest_loads(cells)
+fn first_attempts(cells: &[ReportCell<'_>]) -> Option<ReportFigure> {
+    let along: Vec<&ReportCell<'_>> = of_highest_loads(cells)
         .into_iter()
         .filter(|cell| estimate(cell, first_share).is_some())
         .collect();
@@ -123,15 +127,19 @@ fn first_attempts(cells: &[Cell<'_>]) -> Option<Figure> {
         }
         Box::new(chart)
     };
-    Some(Figure { title: "Searches that ended with their first attempt".to_owned(), says, chart })
+    Some(ReportFigure {
+        title: "Searches that ended with their first attempt".to_owned(),
+        says,
+        chart,
+    })
 }
 
-fn several_lanes(cells: &[&Cell<'_>]) -> bool {
+fn several_lanes(cells: &[&ReportCell<'_>]) -> bool {
     distinct(cells.iter().map(|cell| cell.lanes.into())).len() > 1
 }
 
 fn against_lanes(
-    cells: &[&Cell<'_>],
+    cells: &[&ReportCell<'_>],
     y: Axis,
     of: impl Fn(&Plans) -> Option<f64> + Copy,
 ) -> LineChart {

@@ -2,18 +2,18 @@
 
 use rheostat_plot::{Axis, HeatMap, Line, LineChart, Panel, Unit};
 
-use super::{Figure, hardest, load_of, sentence};
-use crate::record::{Run, Series};
-use crate::report::cells::{Cell, series};
+use super::{ReportFigure, hardest, load_of, sentence};
+use crate::record::{RecordedRun, Series};
+use crate::report::cells::{ReportCell, series};
 use crate::report::metric::ACTIVE;
 use crate::report::sentence;
 
 /// The figures over time: of the first seed, at the highest load, on most lanes.
-pub(super) fn figures(cells: &[Cell<'_>]) -> Vec<Figure> {
+pub(super) fn figures(cells: &[ReportCell<'_>]) -> Vec<ReportFigure> {
     let cells = hardest(cells);
     let Some(first) = cells.first() else { return Vec::new() };
     let seed = first.runs[0].seed;
-    let runs: Vec<&Run> = cells
+    let runs: Vec<&RecordedRun> = cells
         .iter()
         .filter_map(|cell| cell.runs.iter().find(|run| run.seed == seed))
         .copied()
@@ -39,7 +39,7 @@ fn means(series: &Series) -> Vec<f64> {
     series.load.iter().map(mean).collect()
 }
 
-fn heat(runs: &[&Run], at: &str, place: &str) -> Option<Figure> {
+fn heat(runs: &[&RecordedRun], at: &str, place: &str) -> Option<ReportFigure> {
     let first = &runs.first()?.series;
     let mut map = HeatMap::new(first.interval, first.warm_up);
     let mut said = Vec::new();
@@ -54,7 +54,7 @@ fn heat(runs: &[&Run], at: &str, place: &str) -> Option<Figure> {
             map = map.with(Panel { name, rows: run.series.load.clone() });
         }
     }
-    (!said.is_empty()).then(|| Figure {
+    (!said.is_empty()).then(|| ReportFigure {
         title: format!("Load of every lane over time, {at}"),
         says: format!(
             "{place}, the busiest and the least busy lane were busy on average: {}.",
@@ -65,7 +65,7 @@ fn heat(runs: &[&Run], at: &str, place: &str) -> Option<Figure> {
 }
 
 /// Lanes in use, over the traffic as a number of lanes. Nothing where neither changes.
-fn active(runs: &[&Run], cells: &[&Cell<'_>], at: &str) -> Option<Figure> {
+fn active(runs: &[&RecordedRun], cells: &[&ReportCell<'_>], at: &str) -> Option<ReportFigure> {
     let first = runs.iter().find(|run| !run.series.offered.is_empty() && run.capacity > 0.0)?;
     let lanes_for: Vec<f64> = first.series.offered.iter().map(|pps| pps / first.capacity).collect();
     let changes =
@@ -88,7 +88,7 @@ fn active(runs: &[&Run], cells: &[&Cell<'_>], at: &str) -> Option<Figure> {
         let line = Line::new(&run.policy, held(&active, run.series.interval)).step();
         chart = chart.with(line.series(series(&run.policy)).simulated(run.simulated));
     }
-    Some(Figure {
+    Some(ReportFigure {
         title: format!("Lanes in use over time, {at}"),
         says: sentence("Over all runs", &ACTIVE, cells, None),
         chart: Box::new(chart),
@@ -124,7 +124,12 @@ const DROPS: Counted = Counted {
     of: |series| &series.dropped,
 };
 
-fn counted(runs: &[&Run], at: &str, place: &str, counted: &Counted) -> Option<Figure> {
+fn counted(
+    runs: &[&RecordedRun],
+    at: &str,
+    place: &str,
+    counted: &Counted,
+) -> Option<ReportFigure> {
     let mut chart = LineChart::new(
         Axis::linear("time", Unit::Seconds).from(0.0),
         Axis::linear(counted.axis, Unit::Count).from(0.0),
@@ -146,7 +151,7 @@ fn counted(runs: &[&Run], at: &str, place: &str, counted: &Counted) -> Option<Fi
         let line = Line::new(&run.policy, held(&sums, run.series.interval)).step();
         chart = chart.with(line.series(series(&run.policy)).simulated(run.simulated));
     }
-    any.then(|| Figure {
+    any.then(|| ReportFigure {
         title: format!("{}, {at}", counted.title),
         says: format!("{place}, warm-up included, so many {}: {}.", counted.what, said.join(", ")),
         chart: Box::new(chart),

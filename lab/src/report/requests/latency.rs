@@ -6,17 +6,17 @@ use super::Group;
 use crate::record::{RequestClass, RequestRow};
 
 /// A value, and between what it lies, if that is known.
-type Measured = Option<(f64, Option<(f64, f64)>)>;
+type LatencyMeasurement = Option<(f64, Option<(f64, f64)>)>;
 
 /// What is drawn of a row.
 struct Percentile<'a> {
     name: String,
     unit: Unit,
-    of: Box<dyn Fn(&RequestRow) -> Measured + 'a>,
+    of: Box<dyn Fn(&RequestRow) -> LatencyMeasurement + 'a>,
 }
 
 impl<'a> Percentile<'a> {
-    fn of_all(name: &str, of: fn(&RequestRow) -> Measured) -> Percentile<'a> {
+    fn of_all(name: &str, of: fn(&RequestRow) -> LatencyMeasurement) -> Percentile<'a> {
         Percentile { name: name.to_owned(), unit: Unit::Microseconds, of: Box::new(of) }
     }
 

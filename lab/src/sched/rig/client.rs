@@ -13,7 +13,7 @@ use super::request_frame::{REQUEST, Varying};
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ClientPhase {
     Closed,
     Opening,
     Open,
@@ -23,7 +23,7 @@ pub(super) enum Phase {
 
 /// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct RigRequest {
     /// Comes back in the reply: the moment in nanoseconds when it was due.
     pub(super) number: u64,
     /// Decides about its service time.
@@ -32,11 +32,11 @@ pub(super) struct Request {
 
 /// A client with its connection.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct RigClient {
     pub(super) port: u16,
     /// The hash of its packets.
     pub(super) hash: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: ClientPhase,
     /// An acknowledgement is to be sent at once.
     owes: bool,
     /// By how much the service's windows are scaled.
@@ -59,12 +59,12 @@ pub(super) struct Client {
     /// The number of the latest reply.
     latest: u64,
     /// Due requests that the window has no room for.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<RigRequest>,
 }
 
 /// What came of a segment, beside replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct ReplyOutcome {
     pub(super) opened: bool,
     pub(super) broken: bool,
     /// Data that had come before.
@@ -73,12 +73,12 @@ pub(super) struct Outcome {
     pub(super) sends: bool,
 }
 
-impl Client {
-    pub(super) fn new(port: u16, hash: u32) -> Client {
-        Client {
+impl RigClient {
+    pub(super) fn new(port: u16, hash: u32) -> RigClient {
+        RigClient {
             port,
             hash,
-            phase: Phase::Closed,
+            phase: ClientPhase::Closed,
             owes: false,
             scale: 0,
             next: hash,
@@ -96,14 +96,14 @@ impl Client {
 
     /// Begins to open the connection: the SYN.
     pub(super) fn open(&mut self, stamp: u32) -> Sent {
-        self.phase = Phase::Opening;
+        self.phase = ClientPhase::Opening;
         let sequence = self.next;
         self.next = self.next.wrapping_add(1);
         Sent { flags: SYN, sequence, acknowledged: 0, stamp, echo: 0, len: 0 }
     }
 
     /// Takes a request that is due; what can be sent of it is.
-    pub(super) fn request(&mut self, request: Request, stamp: u32) -> Option<Varying> {
+    pub(super) fn request(&mut self, request: RigRequest, stamp: u32) -> Option<Varying> {
         if self.waiting.is_empty() && self.has_room() {
             return Some(self.send(request, stamp));
         }
@@ -122,10 +122,10 @@ impl Client {
 
     fn has_room(&self) -> bool {
         let room = self.window_end.wrapping_sub(self.next);
-        self.phase == Phase::Open && (REQUEST as u32..1 << 31).contains(&room)
+        self.phase == ClientPhase::Open && (REQUEST as u32..1 << 31).contains(&room)
     }
 
-    fn send(&mut self, request: Request, stamp: u32) -> Varying {
+    fn send(&mut self, request: RigRequest, stamp: u32) -> Varying {
         let sequence = self.next;
         self.next = self.next.wrapping_add(REQUEST as u32);
         (self.acknowledged, self.owes) = (self.expected, false);
@@ -149,7 +149,7 @@ impl Client {
     /// acknowledged.
     pub(super) fn overdue(&mut self, delay: u32, now: u32) -> Option<Sent> {
         let is_late = self.acknowledged != self.expected && now.wrapping_sub(self.replied) >= delay;
-        (is_late && self.phase == Phase::Open).then(|| self.acknowledge(now))
+        (is_late && self.phase == ClientPhase::Open).then(|| self.acknowledge(now))
     }
 
     fn acknowledge(&mut self, stamp: u32) -> Sent {
@@ -164,12 +164,12 @@ impl Client {
         segment: &Received<'_>,
         now: u32,
         on_reply: impl FnMut(WorkReply),
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> ReplyOutcome {
+        let mut outcome = ReplyOutcome::default();
         match self.phase {
-            Phase::Closed | Phase::Broken => return outcome,
-            Phase::Opening if segment.flags & (SYN | ACK | RST) == SYN | ACK => {
-                self.phase = Phase::Open;
+            ClientPhase::Closed | ClientPhase::Broken => return outcome,
+            ClientPhase::Opening if segment.flags & (SYN | ACK | RST) == SYN | ACK => {
+                self.phase = ClientPhase::Open;
                 (self.scale, self.echo) = (segment.scale, segment.stamp);
                 self.expected = segment.sequence.wrapping_add(1);
                 self.acknowledged = segment.sequence;
@@ -178,10 +178,10 @@ impl Client {
                 (outcome.opened, outcome.sends) = (true, true);
                 return outcome;
             }
-            Phase::Opening | Phase::Open => {}
+            ClientPhase::Opening | ClientPhase::Open => {}
         }
-        if segment.flags & (RST | FIN) != 0 || self.phase == Phase::Opening {
-            (self.phase, outcome.broken) = (Phase::Broken, true);
+        if segment.flags & (RST | FIN) != 0 || self.phase == ClientPhase::Opening {
+            (self.phase, outcome.broken) = (ClientPhase::Broken, true);
             return outcome;
         }
         let window = u32::from(segment.window) << self.scale;
@@ -194,7 +194,7 @@ impl Client {
             outcome.repeated = !segment.data.is_empty() && behind;
             outcome.broken = !segment.data.is_empty() && !behind;
             if outcome.broken {
-                self.phase = Phase::Broken;
+                self.phase = ClientPhase::Broken;
             }
             self.owes = true;
             outcome.sends = true;
@@ -209,7 +209,7 @@ impl Client {
             self.expected = self.expected.wrapping_add(data.len() as u32);
             self.replied = now;
             if !self.take(data, on_reply) {
-                (self.phase, outcome.broken) = (Phase::Broken, true);
+                (self.phase, outcome.broken) = (ClientPhase::Broken, true);
             }
         }
         outcome
@@ -279,9 +279,9 @@ mod tests {
     }
 
     /// A client whose connection is open: its next byte is 8, the service's 100; there is room for two requests.
-    fn opened() -> Client {
-        let mut client = Client::new(1, 7);
-        assert_eq!((client.open(0).flags, client.phase), (SYN, Phase::Opening));
+    fn opened() -> RigClient {
+        let mut client = RigClient::new(1, 7);
+        assert_eq!((client.open(0).flags, client.phase), (SYN, ClientPhase::Opening));
         let outcome = client.handle(&segment(SYN | ACK, 99, 8, &[]), 0, |_| {});
         assert!(outcome.opened && outcome.sends && !outcome.broken);
         let ack = client.owed(0).unwrap();
@@ -290,8 +290,8 @@ mod tests {
         client
     }
 
-    fn request(number: u64) -> Request {
-        Request { number, draw: 0 }
+    fn request(number: u64) -> RigRequest {
+        RigRequest { number, draw: 0 }
     }
 
     fn replies(numbers: &[u64]) -> Vec<u8> {
@@ -345,7 +345,7 @@ mod tests {
         for (sequence, data) in [(100, &out_of_order[..]), (101, &gap), (100, &[7; 128])] {
             let mut client = opened();
             let outcome = client.handle(&segment(ACK, sequence, 8, data), 0, |_| {});
-            assert!(outcome.broken && client.phase == Phase::Broken, "{sequence}");
+            assert!(outcome.broken && client.phase == ClientPhase::Broken, "{sequence}");
             assert!(client.request(request(1), 0).is_none());
         }
         for flags in [RST, FIN | ACK] {

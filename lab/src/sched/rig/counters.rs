@@ -7,24 +7,24 @@ macro_rules! counters {
         /// The counters of one end of a queue, written by the lane that has it.
         #[derive(Debug, Default)]
         #[repr(align(128))]
-        pub(super) struct Counters {
+        pub(super) struct RigCounters {
             $($(#[$doc])* pub(super) $name: Counter,)*
         }
 
         /// The counters of all queues together.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub(crate) struct Totals {
+        pub(crate) struct RigTotals {
             $($(#[$doc])* pub(crate) $name: u64,)*
         }
 
-        impl Totals {
-            pub(super) fn add(&mut self, end: &Counters) {
+        impl RigTotals {
+            pub(super) fn add(&mut self, end: &RigCounters) {
                 $(self.$name += end.$name.get();)*
             }
 
             /// What was added since `earlier`.
-            pub(crate) fn since(&self, earlier: &Totals) -> Totals {
-                Totals { $($name: self.$name - earlier.$name,)* }
+            pub(crate) fn since(&self, earlier: &RigTotals) -> RigTotals {
+                RigTotals { $($name: self.$name - earlier.$name,)* }
             }
         }
     };

@@ -7,7 +7,7 @@ use rheostat_base::{Clock, ClockSource, DeviceId};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
 use rheostat_steer::{IndirectionTable, Steering};
 
-use super::counters::Totals;
+use super::counters::RigTotals;
 use super::population::{Population, RigConfig, lock};
 use super::receiving::Receiving;
 use super::samples::Samples;
@@ -44,7 +44,7 @@ impl Clients {
         self.totals().opened >= u64::from(self.all.config.connections)
     }
 
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> RigTotals {
         self.all.totals()
     }
 
@@ -106,13 +106,13 @@ impl Device for Clients {
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        Arc::new(Monitor(self.all.clone()))
+        Arc::new(RigMonitor(self.all.clone()))
     }
 }
 
-struct Monitor(Arc<Population>);
+struct RigMonitor(Arc<Population>);
 
-impl DeviceMonitor for Monitor {
+impl DeviceMonitor for RigMonitor {
     fn counters(&self) -> DeviceCounters {
         let totals = self.0.totals();
         DeviceCounters {

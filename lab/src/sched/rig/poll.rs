@@ -4,7 +4,7 @@ use rheostat_base::Time;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_traffic::clients::frame::Sent;
 
-use super::client::Client;
+use super::client::RigClient;
 use super::population::{Population, QueueShare};
 use super::request_frame::{FRAME, Varying};
 
@@ -21,7 +21,7 @@ pub(super) struct Poll<'a> {
 
 impl Poll<'_> {
     /// A request of `client`.
-    pub(super) fn put_request(&mut self, client: &Client, varying: &Varying) {
+    pub(super) fn put_request(&mut self, client: &RigClient, varying: &Varying) {
         self.share.receiving.requests.increment();
         if let Some(mut packet) = self.alloc(FRAME) {
             self.all.frame.write(varying, packet.data_mut());
@@ -31,13 +31,13 @@ impl Poll<'_> {
     }
 
     /// An acknowledgement of `client` by itself.
-    pub(super) fn put_acknowledgement(&mut self, client: &Client, sent: Sent) {
+    pub(super) fn put_acknowledgement(&mut self, client: &RigClient, sent: Sent) {
         self.share.receiving.acknowledgements.increment();
         self.put_sent(client, sent);
     }
 
     /// Any other segment of `client`.
-    pub(super) fn put_sent(&mut self, client: &Client, sent: Sent) {
+    pub(super) fn put_sent(&mut self, client: &RigClient, sent: Sent) {
         if let Some(mut packet) = self.alloc(sent.frame_len()) {
             sent.write(&self.all.ends(client.port), packet.data_mut(), |_| {});
             self.put(packet, client.hash, self.now);

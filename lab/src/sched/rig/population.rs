@@ -9,8 +9,8 @@ use rheostat_packet::{FlowKey, HashKind};
 use rheostat_steer::Steering;
 use rheostat_traffic::clients::frame::Ends;
 
-use super::client::Client;
-use super::counters::{Counters, Totals};
+use super::client::RigClient;
+use super::counters::{RigCounters, RigTotals};
 use super::request_frame::RequestFrame;
 use super::samples::Samples;
 use super::schedule::Plan;
@@ -47,7 +47,7 @@ pub(super) struct Population {
     /// What hashes of their packets cover.
     pub(super) covered: HashKind,
     /// A lock is held for a packet at a time.
-    clients: Vec<Slot>,
+    clients: Vec<ConnectionSlot>,
     /// The receive queue of each.
     pub(super) queue_of: Vec<u16>,
     /// By port, from the first on.
@@ -61,14 +61,14 @@ pub(super) struct Population {
 
 /// Two lanes may have to do with one client under some schedulers; no two clients share a line, nor one that is fetched with it.
 #[repr(align(128))]
-struct Slot(Mutex<Client>);
+struct ConnectionSlot(Mutex<RigClient>);
 
 /// What the two ends of a queue share, and others see of it.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct QueueShare {
-    pub(super) receiving: Counters,
-    pub(super) transmitting: Counters,
+    pub(super) receiving: RigCounters,
+    pub(super) transmitting: RigCounters,
     /// Requests under way on clients of this receive queue.
     pub(super) under_way: AtomicI64,
     /// Connections of this receive queue that are open.
@@ -110,7 +110,7 @@ impl Population {
                 missing[queue] = left;
                 *slot = Some(clients.len() as u32);
                 queue_of.push(queue as u16);
-                clients.push(Slot(Mutex::new(Client::new(port, hash))));
+                clients.push(ConnectionSlot(Mutex::new(RigClient::new(port, hash))));
             }
         }
         if (clients.len() as u32) < config.connections {
@@ -131,7 +131,7 @@ impl Population {
         })
     }
 
-    pub(super) fn client(&self, number: u32) -> MutexGuard<'_, Client> {
+    pub(super) fn client(&self, number: u32) -> MutexGuard<'_, RigClient> {
         lock(&self.clients[number as usize].0)
     }
 
@@ -173,8 +173,8 @@ impl Population {
         lock(&self.plan).clone()
     }
 
-    pub(super) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
+    pub(super) fn totals(&self) -> RigTotals {
+        let mut totals = RigTotals::default();
         for queue in &self.queues {
             totals.add(&queue.receiving);
             totals.add(&queue.transmitting);

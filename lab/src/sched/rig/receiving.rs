@@ -9,10 +9,10 @@ use rheostat_base::{Clock, Time};
 use rheostat_io::{ArrivalOrder, Rest, RxQueue, Stamping};
 use rheostat_packet::{Burst, PoolCache};
 
-use super::client::Request;
+use super::client::RigRequest;
 use super::poll::{Poll, millis};
 use super::population::{Population, QueueShare, lock};
-use super::schedule::{Arrival, Plan, Schedule, draw_of};
+use super::schedule::{Plan, Schedule, ScheduledArrival, draw_of};
 
 /// Connections of a queue that are being opened at a time.
 const OPENING: usize = 128;
@@ -30,11 +30,11 @@ pub(super) struct Receiving {
     /// The time of the last poll. Lanes that read the queue in turn poll by times of their own, of which a later one may be older:
     /// moments of requests and time stamps would go back.
     polled: Time,
-    side: Side,
+    side: ReceivingSide,
 }
 
 /// The clients of a queue, as the lane that polls it sees them.
-struct Side {
+struct ReceivingSide {
     queue: usize,
     /// How many arrivals of the plan were received.
     received: usize,
@@ -56,7 +56,7 @@ impl Receiving {
         // Room for each client a few times: nothing is allocated for a request.
         let room = 4 * clients.len() + 64;
         lock(&all.queues[queue].ready).reserve(room);
-        let side = Side {
+        let side = ReceivingSide {
             queue,
             received: 0,
             clients,
@@ -81,7 +81,7 @@ impl Receiving {
     }
 }
 
-impl Side {
+impl ReceivingSide {
     /// Opens connections, a few at a time.
     fn open(&mut self, poll: &mut Poll<'_>) {
         let opened = poll.share.opened.load(Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Side {
                 {
                     self.turn = (self.turn + 1) % self.clients.len();
                     let due = poll.now.as_nanos();
-                    begin(poll, number, Request { number: due, draw: draw_of(0, due, number) });
+                    begin(poll, number, RigRequest { number: due, draw: draw_of(0, due, number) });
                 }
             }
             Plan::Open(schedule) => {
@@ -164,9 +164,9 @@ impl Side {
                     && arrival.due <= now
                 {
                     self.received += 1;
-                    let Arrival { due, client } = *arrival;
+                    let ScheduledArrival { due, client } = *arrival;
                     let draw = draw_of(schedule.seed, due, client);
-                    begin(poll, client, Request { number: schedule.start + due, draw });
+                    begin(poll, client, RigRequest { number: schedule.start + due, draw });
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Side {
 }
 
 /// A request of a client becomes due.
-fn begin(poll: &mut Poll<'_>, number: u32, request: Request) {
+fn begin(poll: &mut Poll<'_>, number: u32, request: RigRequest) {
     let mut client = poll.all.client(number);
     // Relaxed: a number alone.
     poll.share.under_way.fetch_add(1, Ordering::Relaxed);
@@ -225,7 +225,7 @@ impl RxQueue for Receiving {
     fn backlog(&self) -> usize {
         match &*self.plan {
             Plan::Open(schedule) => {
-                let Side { queue, received, .. } = self.side;
+                let ReceivingSide { queue, received, .. } = self.side;
                 due(schedule, queue, received, self.all.clock.now().as_nanos())
             }
             Plan::Idle | Plan::Closed { .. } => 0,

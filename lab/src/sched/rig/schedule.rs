@@ -23,7 +23,7 @@ pub(crate) enum Plan {
 
 /// A request that becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrival {
+pub(super) struct ScheduledArrival {
     /// When, in nanoseconds from the start of the schedule.
     pub(super) due: u64,
     /// Of which client.
@@ -33,7 +33,7 @@ pub(super) struct Arrival {
 /// Moments drawn ahead, by receive queue.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    pub(super) queues: Vec<Vec<Arrival>>,
+    pub(super) queues: Vec<Vec<ScheduledArrival>>,
     /// When it starts, in nanoseconds of the clock of the run.
     pub(super) start: u64,
     /// Decides about service times.
@@ -58,13 +58,14 @@ impl Schedule {
         let mut random = SmallRng::seed_from_u64(seed ^ 0xc11e_4175);
         let expected = per_second * span.as_secs_f64() / queues as f64;
         let room = (1.1 * expected) as usize + 64;
-        let mut by_queue: Vec<Vec<Arrival>> =
+        let mut by_queue: Vec<Vec<ScheduledArrival>> =
             (0..queues).map(|_| Vec::with_capacity(room)).collect();
         let arrivals = Arrivals::new(process, per_second, 0, seed);
         let span = span.as_nanos() as u64;
         for due in arrivals.take_while(|due| *due < span) {
             let client = random.random_range(0..queue_of.len());
-            by_queue[usize::from(queue_of[client])].push(Arrival { due, client: client as u32 });
+            by_queue[usize::from(queue_of[client])]
+                .push(ScheduledArrival { due, client: client as u32 });
         }
         Schedule { queues: by_queue, start: 0, seed }
     }

@@ -1,6 +1,6 @@
 //! When a request of a [`Probe`](crate::sched::probe::Probe) passed which stage, in ticks of the time-stamp counter.
 
-use crate::sched::probe::Moments;
+use crate::sched::probe::ProbeMoments;
 
 /// The moments of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    pub(super) fn new(received: u64, moments: Moments, sent: u64) -> Stages {
-        let Moments { parsed, parse, handle, encode } = moments;
+    pub(super) fn new(received: u64, moments: ProbeMoments, sent: u64) -> Stages {
+        let ProbeMoments { parsed, parse, handle, encode } = moments;
         Stages { received, parsed, parse, handle, encode, sent }
     }
 

@@ -14,7 +14,7 @@ use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_traffic::clients::frame::{ACK, Ends, Received, SYN, Sent};
 
 use super::request_frame::REQUEST;
-use super::{Clients, Offered, Plan, RigConfig, Samples, Totals};
+use super::{Clients, Offered, Plan, RigConfig, RigTotals, Samples};
 use crate::testbed::lanes;
 
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
@@ -142,7 +142,7 @@ impl Testbed {
         requests
     }
 
-    fn samples(&self) -> Vec<super::Sample> {
+    fn samples(&self) -> Vec<super::RigSample> {
         let samples = self.clients.take_samples();
         samples.iter().flat_map(Samples::list).copied().collect()
     }
@@ -152,7 +152,7 @@ impl Testbed {
     }
 }
 
-fn sound(totals: &Totals) -> bool {
+fn sound(totals: &RigTotals) -> bool {
     (totals.broken, totals.repeated, totals.stray, totals.no_buffer) == (0, 0, 0, 0)
 }
 

@@ -9,12 +9,12 @@ use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_serve::work::WorkReply;
 use rheostat_traffic::clients::frame::Received;
 
-use super::counters::Counters;
+use super::counters::RigCounters;
 use super::poll::millis;
 use super::population::{Population, QueueShare, lock};
-use super::samples::Sample;
+use super::samples::RigSample;
 use super::stages::Stages;
-use crate::sched::probe::Moments;
+use crate::sched::probe::ProbeMoments;
 
 /// A transmit queue.
 pub(super) struct Transmitting {
@@ -44,7 +44,12 @@ impl TxQueue for Transmitting {
         for packet in burst.drain(..) {
             counters.sent_bytes.add(packet.len() as u64);
             take(all, frame_of(&packet, joined), left, counters, |reply| {
-                samples.record(Sample::new(reply.number, left.as_nanos(), reply.class, reply.took));
+                samples.record(RigSample::new(
+                    reply.number,
+                    left.as_nanos(),
+                    reply.class,
+                    reply.took,
+                ));
                 if all.config.records_stages {
                     record_stages(share, &reply, from.0);
                 }
@@ -70,7 +75,7 @@ fn record_stages(share: &QueueShare, reply: &WorkReply, sent: u64) {
     let mut stages = lock(&share.stages);
     if stages.len() < stages.capacity() {
         let received = share.received_at.load(Ordering::Relaxed);
-        stages.push(Stages::new(received, Moments::of(reply), sent));
+        stages.push(Stages::new(received, ProbeMoments::of(reply), sent));
     }
 }
 
@@ -79,7 +84,7 @@ fn take(
     all: &Population,
     frame: &[u8],
     left: Time,
-    counters: &Counters,
+    counters: &RigCounters,
     mut on_reply: impl FnMut(WorkReply),
 ) {
     let found = Received::parse(frame)

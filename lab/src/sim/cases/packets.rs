@@ -4,8 +4,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_distr::{Distribution, Exp1, Zipf};
 
-use super::super::packet::Packet;
-use super::Case;
+use super::super::packet::SimPacket;
+use super::NamedCase;
 
 /// A flow beside the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(in crate::sim) struct CasePackets {
     now: f64,
     /// By flow; the heavy one's is the last.
     hashes: Vec<u32>,
-    case: Case,
+    case: NamedCase,
     /// The heavy flow's share.
     share: f64,
     /// The flow of the burst that is under way, and its packets still to come.
@@ -41,7 +41,7 @@ pub(in crate::sim) struct CasePackets {
 impl CasePackets {
     pub(in crate::sim) fn new(
         flows: u32,
-        case: Case,
+        case: NamedCase,
         (rate, share): (f64, f64),
         seed: u64,
     ) -> CasePackets {
@@ -53,12 +53,12 @@ impl CasePackets {
     }
 
     /// Replaces the contents of `packets` by the next ones.
-    pub(in crate::sim) fn fill(&mut self, packets: &mut Vec<Packet>, count: usize) {
+    pub(in crate::sim) fn fill(&mut self, packets: &mut Vec<SimPacket>, count: usize) {
         packets.clear();
         packets.extend((0..count).map(|_| self.next()));
     }
 
-    fn next(&mut self) -> Packet {
+    fn next(&mut self) -> SimPacket {
         let gap: f64 = self.random.sample(Exp1);
         self.now += gap * self.gap;
         let at = self.now as u64;
@@ -67,7 +67,7 @@ impl CasePackets {
         }
         self.burst.1 -= 1;
         let flow = self.burst.0;
-        Packet {
+        SimPacket {
             at,
             flow: flow as u32,
             hash: self.hashes[flow],
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn flows_come_in_bursts_and_the_heavy_one_changes_its_weight() {
-        let case = Case { heavy: Heavy::EverySecondSecond, burst: 4, ..Case::ALL[0] };
+        let case = NamedCase { heavy: Heavy::EverySecondSecond, burst: 4, ..NamedCase::ALL[0] };
         let mut packets = Vec::new();
         CasePackets::new(1_000, case, (40_000.0, 0.12), 1).fill(&mut packets, 80_000);
         assert!(packets.chunks(4).all(|burst| burst.iter().all(|one| one.flow == burst[0].flow)));

@@ -5,9 +5,9 @@ use rheostat_plot::{Axis, Line, LineChart, Page, Point, Unit};
 use super::QueuesRow;
 
 /// What is drawn of a row: a name, the figure.
-type Figure = (&'static str, fn(&QueuesRow) -> super::Estimate);
+type QueueFigure = (&'static str, fn(&QueuesRow) -> super::QueueEstimate);
 
-const FIGURES: [Figure; 2] = [("mean", |row| row.mean), ("p99", |row| row.p99)];
+const FIGURES: [QueueFigure; 2] = [("mean", |row| row.mean), ("p99", |row| row.p99)];
 
 /// A page with a chart of the mean and one of the 99th percentile for each distribution and number of servers. `command` is
 /// what made the rows.
@@ -46,7 +46,7 @@ fn sentence(name: &str, rows: &[&QueuesRow]) -> String {
     )
 }
 
-fn chart(rows: &[&QueuesRow], figure: fn(&QueuesRow) -> super::Estimate) -> LineChart {
+fn chart(rows: &[&QueuesRow], figure: fn(&QueuesRow) -> super::QueueEstimate) -> LineChart {
     let x = Axis::linear("load", Unit::Plain).from(0.0);
     let y = Axis::log("mean service times", Unit::Plain);
     let mut chart = LineChart::new(x, y).spans("95 % confidence");

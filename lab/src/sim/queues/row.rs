@@ -14,22 +14,22 @@ const T: f64 = 2.093;
 
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct QueueEstimate {
     /// The mean.
     pub value: f64,
     /// How far the true value is from it at most, with a confidence of 95 %.
     pub margin: f64,
 }
 
-impl Estimate {
+impl QueueEstimate {
     /// The mean of one value per run, and by Student's t how far it may be off.
-    fn of(values: impl Iterator<Item = f64>) -> Estimate {
+    fn of(values: impl Iterator<Item = f64>) -> QueueEstimate {
         let values: Vec<f64> = values.collect();
         let runs = f64::from(RUNS);
         let mean = values.iter().sum::<f64>() / runs;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let margin = T * (squares / (runs - 1.0) / runs).sqrt();
-        Estimate { value: to_ten_thousandths(mean), margin: to_ten_thousandths(margin) }
+        QueueEstimate { value: to_ten_thousandths(mean), margin: to_ten_thousandths(margin) }
     }
 }
 
@@ -49,17 +49,17 @@ pub struct QueuesRow {
     /// The share of the time in which servers are busy.
     pub load: f64,
     /// The mean.
-    pub mean: Estimate,
+    pub mean: QueueEstimate,
     /// The same by the closed form (Pollaczek-Khinchine, Erlang C, Crommelin); `None` where there is none.
     pub mean_exact: Option<f64>,
     /// The time that all but one in a hundred packets stay within.
-    pub p99: Estimate,
+    pub p99: QueueEstimate,
     /// The same by the closed form, for deterministic service by Franx up to a load of 0.95; `None` where there is none.
     pub p99_exact: Option<f64>,
     /// The mean by that of separate queues with the same arrivals: the mean over runs. 1 in rows of separate queues.
-    pub mean_by_separate: Estimate,
+    pub mean_by_separate: QueueEstimate,
     /// Likewise the 99th percentile.
-    pub p99_by_separate: Estimate,
+    pub p99_by_separate: QueueEstimate,
 }
 
 impl QueuesRow {
@@ -72,7 +72,7 @@ impl QueuesRow {
     ) -> QueuesRow {
         let pairs = || runs.iter().zip(separate);
         let by = |figure: fn(&Sojourn) -> f64| {
-            Estimate::of(pairs().map(|(own, other)| figure(own) / figure(other)))
+            QueueEstimate::of(pairs().map(|(own, other)| figure(own) / figure(other)))
         };
         // The mean service time is known to be 1; what the drawn ones happen to be on average is left out.
         let mean: fn(&Sojourn) -> f64 = |run| 1.0 + run.wait;
@@ -91,9 +91,9 @@ impl QueuesRow {
             servers,
             service: service.name().to_owned(),
             load,
-            mean: Estimate::of(runs.iter().map(mean)),
+            mean: QueueEstimate::of(runs.iter().map(mean)),
             mean_exact: wait.map(|wait| to_ten_thousandths(1.0 + wait)),
-            p99: Estimate::of(runs.iter().map(of_p99)),
+            p99: QueueEstimate::of(runs.iter().map(of_p99)),
             p99_exact: tail.map(to_ten_thousandths),
             mean_by_separate: by(mean),
             p99_by_separate: by(of_p99),
@@ -121,7 +121,7 @@ fn p99(service: Service, servers: u16, load: f64) -> Option<f64> {
 }
 
 /// A mean, and how far it may be off.
-fn with_margin(of: Estimate) -> String {
+fn with_margin(of: QueueEstimate) -> String {
     format!("{:.2} ± {:.2}", of.value, of.margin)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::work::{Overhead, Work};
+use super::super::work::{Overhead, SimWork};
 
 /// The mean service time in nanoseconds of virtual time: large, so that whole nanoseconds are fine enough.
 pub(crate) const MEAN_NS: f64 = 1e6;
@@ -66,7 +66,7 @@ impl fmt::Display for Service {
     }
 }
 
-impl Work for Service {
+impl SimWork for Service {
     fn packet(&self, luck: u32, _: usize) -> u64 {
         let rank = (f64::from(luck) + 0.5) / 2_f64.powi(32);
         (self.quantile(rank) * MEAN_NS) as u64

@@ -5,10 +5,10 @@ use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp1};
 
 use super::super::ledger::Ledger;
-use super::super::machine::{Machine, Placement, Size};
-use super::super::packet::Packet;
+use super::super::machine::{CorePlacement, SimMachine, Size};
+use super::super::packet::SimPacket;
 use super::super::pauses::Pauses;
-use super::super::work::Work;
+use super::super::work::SimWork;
 use super::placing::QueueSystem;
 use super::service::{MEAN_NS, Service};
 
@@ -48,15 +48,16 @@ impl Trial {
         let between = MEAN_NS / (self.load * f64::from(self.servers));
         let start = (self.warm_up as f64 * between) as u64;
         let ledger = Ledger::new(start..u64::MAX);
-        let placement = Placement::Dispatch(Box::new(self.system));
-        let mut machine = Machine::new(size, self.service, placement, |_| Pauses::none(), ledger);
+        let placement = CorePlacement::Dispatch(Box::new(self.system));
+        let mut machine =
+            SimMachine::new(size, self.service, placement, |_| Pauses::none(), ledger);
         let (mut now, mut service) = (0.0, 0);
         for _ in 0..self.warm_up + self.packets {
             let gap: f64 = Exp1.sample(&mut random);
             now += gap * between;
             let (at, hash, luck) = (now as u64, random.random(), random.random());
             let packet =
-                Packet { at, flow: 0, hash, luck, bytes: 0, checksum: 0, connection: false };
+                SimPacket { at, flow: 0, hash, luck, bytes: 0, checksum: 0, connection: false };
             machine.advance(at);
             machine.arrive(&packet, at);
             if at >= start {

@@ -8,11 +8,11 @@ use rheostat_tcp::sched::{
 };
 
 use super::lock::Lock;
-use super::receivers::{Found, Receivers};
-use super::source::Arrival;
+use super::receivers::{ReceivedRequest, Receivers};
+use super::source::RequestArrival;
 use super::system::{System, SystemState, hash_of};
 use super::trial::Setting;
-use crate::event_queue::Next;
+use crate::event_queue::NextEvent;
 
 /// A network worker.
 #[derive(Debug, Default)]
@@ -50,11 +50,11 @@ struct Member {
     /// Requests that wait, and when they can be seen.
     inbox: VecDeque<(u64, u32)>,
     lock: Lock,
-    step: Step,
+    step: DispatcherStep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum DispatcherStep {
     Idle,
     /// It looks for a queue to steal from.
     Look,
@@ -87,7 +87,8 @@ impl Dispatchers {
     pub(super) fn new(setting: &Setting<'_>, kind: Kind) -> Dispatchers {
         let split = kind.split();
         let members = usize::from(split.members());
-        let member = || Member { inbox: VecDeque::new(), lock: Lock::new(), step: Step::Idle };
+        let member =
+            || Member { inbox: VecDeque::new(), lock: Lock::new(), step: DispatcherStep::Idle };
         Dispatchers {
             state: SystemState::new(setting),
             receivers: Receivers::new(setting),
@@ -181,12 +182,12 @@ impl Dispatchers {
     }
 
     /// A dispatcher that has no reply to take goes on with what it has found in receive queues.
-    fn begin_with(&mut self, dispatcher: usize, found: Found, now: u64) {
+    fn begin_with(&mut self, dispatcher: usize, found: ReceivedRequest, now: u64) {
         match found {
-            Found::Request(number) => self.enter(dispatcher, number, now),
-            Found::Taking(end) => self.go_on_until(dispatcher, Activity::Take, end),
-            Found::Looking(end) => self.go_on_until(dispatcher, Activity::Look, end),
-            Found::Nothing => {
+            ReceivedRequest::Request(number) => self.enter(dispatcher, number, now),
+            ReceivedRequest::Taking(end) => self.go_on_until(dispatcher, Activity::Take, end),
+            ReceivedRequest::Looking(end) => self.go_on_until(dispatcher, Activity::Look, end),
+            ReceivedRequest::Nothing => {
                 self.set_activity(dispatcher, Activity::Idle);
                 if let Some((visible, ..)) = self.dispatchers[dispatcher].replies.front() {
                     self.state.events.set(dispatcher, now.max(*visible));
@@ -253,7 +254,7 @@ impl Dispatchers {
             let visible = now + self.state.costs.latency();
             self.members[member].inbox.push_back((visible, number));
             self.lengths[member] += 1;
-            if self.members[member].step == Step::Idle {
+            if self.members[member].step == DispatcherStep::Idle {
                 self.take(member, now);
             }
         }
@@ -274,19 +275,19 @@ impl Dispatchers {
             return;
         };
         let mut start = now.max(*visible);
-        if self.members[member].step == Step::Idle {
+        if self.members[member].step == DispatcherStep::Idle {
             start = self.state.rouse(worker, start);
         }
         if start <= now {
             self.begin(member, member, now);
             return;
         }
-        self.members[member].step = Step::Take;
+        self.members[member].step = DispatcherStep::Take;
         self.state.events.set(worker, start);
     }
 
     fn rest(&mut self, member: usize, now: u64) {
-        self.members[member].step = Step::Idle;
+        self.members[member].step = DispatcherStep::Idle;
         let worker = self.worker_of(member);
         self.state.rest(worker, now);
     }
@@ -309,7 +310,7 @@ impl Dispatchers {
         let service = self.state.requests.get(number).service;
         let cost = self.state.costs.member() + service;
         let end = self.state.stalls.end(worker, start, cost);
-        self.members[member].step = Step::Work(number);
+        self.members[member].step = DispatcherStep::Work(number);
         self.state.events.set(worker, end);
     }
 
@@ -318,18 +319,19 @@ impl Dispatchers {
         let own = dispatcher * self.each..(dispatcher + 1) * self.each;
         let waits = |member: &usize| match self.members[*member].step {
             // These are about to take one.
-            Step::Take => self.lengths[*member].saturating_sub(1),
+            DispatcherStep::Take => self.lengths[*member].saturating_sub(1),
             _ => self.lengths[*member],
         };
         let waiting: u32 = own.clone().map(|member| waits(&member)).sum();
         if waiting == 0 {
             return;
         }
-        let is_idle = |member: &usize| self.members[*member].step == Step::Idle;
+        let is_idle = |member: &usize| self.members[*member].step == DispatcherStep::Idle;
         let idle = own.clone().filter(is_idle).count() as u32;
         let woken = members_to_wake(waiting, self.dispatchers[dispatcher].looking, idle);
         for _ in 0..woken {
-            let idle = own.clone().find(|member| self.members[*member].step == Step::Idle);
+            let idle =
+                own.clone().find(|member| self.members[*member].step == DispatcherStep::Idle);
             let Some(member) = idle else { return };
             let start = self.state.rouse(self.worker_of(member), now);
             self.look(member, start);
@@ -339,7 +341,7 @@ impl Dispatchers {
     fn look(&mut self, member: usize, start: u64) {
         let worker = self.worker_of(member);
         self.dispatchers[member / self.each].looking += 1;
-        self.members[member].step = Step::Look;
+        self.members[member].step = DispatcherStep::Look;
         let end = start + self.state.costs.steal();
         self.state.events.set(worker, end);
     }
@@ -362,9 +364,9 @@ impl Dispatchers {
     fn advance_member(&mut self, member: usize, now: u64) {
         let dispatcher = member / self.each;
         match self.members[member].step {
-            Step::Idle => {}
-            Step::Take => self.begin(member, member, now),
-            Step::Look => {
+            DispatcherStep::Idle => {}
+            DispatcherStep::Take => self.begin(member, member, now),
+            DispatcherStep::Look => {
                 self.dispatchers[dispatcher].looking -= 1;
                 let first = dispatcher * self.each;
                 let own = &self.lengths[first..first + self.each];
@@ -386,7 +388,7 @@ impl Dispatchers {
                 }
                 self.have_looked_at(dispatcher, now);
             }
-            Step::Work(number) => {
+            DispatcherStep::Work(number) => {
                 let visible = now + self.state.costs.latency();
                 let own = &mut self.dispatchers[dispatcher];
                 let is_first = own.replies.is_empty();
@@ -406,7 +408,7 @@ impl Dispatchers {
 }
 
 impl System for Dispatchers {
-    fn arrive(&mut self, arrival: &Arrival) {
+    fn arrive(&mut self, arrival: &RequestArrival) {
         let number = self.state.requests.insert(arrival);
         match self.receivers.arrive(number, arrival.connection) {
             Some(dispatcher) => {
@@ -417,14 +419,14 @@ impl System for Dispatchers {
         }
     }
 
-    fn advance(&mut self, next: Next) {
+    fn advance(&mut self, next: NextEvent) {
         let (now, worker) = (next.time(), self.state.events.take(next));
         match worker.checked_sub(self.dispatchers.len()) {
             None if self.dispatchers[worker].activity == Activity::Look => {
                 let found = self.receivers.end_look(&mut self.state, worker, now);
                 match found {
                     // A reply may have come meanwhile.
-                    Found::Nothing => self.dispatch(worker, now),
+                    ReceivedRequest::Nothing => self.dispatch(worker, now),
                     found => self.begin_with(worker, found, now),
                 }
                 self.rouse_thieves(now);

@@ -1,7 +1,7 @@
 //! Percentiles, and how far they may be off.
 
-use super::meter::{Latencies, quantile_us};
-use super::source::Source;
+use super::meter::{SimLatencies, quantile_us};
+use super::source::RequestSource;
 use super::system::System;
 
 /// How long is simulated.
@@ -38,10 +38,10 @@ impl Precision {
 
 /// What requests took.
 #[derive(Clone, Debug)]
-pub(super) struct Estimate {
-    pub(super) latencies: Latencies,
+pub(super) struct SchedEstimate {
+    pub(super) latencies: SimLatencies,
     /// The same by batch.
-    pub(super) batches: Vec<Latencies>,
+    pub(super) batches: Vec<SimLatencies>,
     /// Half of the interval of 95 % by the percentile that was asked for.
     pub(super) margin: f64,
     /// Requests that left per second.
@@ -64,14 +64,14 @@ pub(super) struct Estimate {
 /// batch is much longer than a queue remembers, which is a second reason for making them longer.
 pub(super) fn estimate<S: System>(
     system: &mut S,
-    source: &mut Source,
+    source: &mut RequestSource,
     precision: &Precision,
-) -> Estimate {
+) -> SchedEstimate {
     run(system, source, 2 * precision.batch);
     let start = system.state().meter.last;
     let mut simulated = system.state().meter.completed;
     let (mut batch, mut waited_for_order) = (precision.batch, 0);
-    let mut batches: Vec<Latencies> = Vec::with_capacity(BATCHES);
+    let mut batches: Vec<SimLatencies> = Vec::with_capacity(BATCHES);
     let mut waits = Vec::with_capacity(BATCHES);
     #[cfg(test)]
     let mut means = Vec::new();
@@ -87,13 +87,13 @@ pub(super) fn estimate<S: System>(
             simulated += meter.completed;
             waited_for_order += meter.waited_for_order;
         }
-        let mut latencies = Latencies::new();
+        let mut latencies = SimLatencies::new();
         batches.iter().for_each(|batch| latencies.add(batch));
         let margin = margin(&batches, &latencies, precision.percentile);
         if precision.is_reached(margin, latencies.len()) {
             let counted = latencies.len() as f64;
             let seconds = (system.state().meter.last - start) as f64 / 1e12;
-            return Estimate {
+            return SchedEstimate {
                 margin,
                 throughput: counted / seconds,
                 waited_for_order: waited_for_order as f64 / counted,
@@ -121,7 +121,7 @@ pub(super) fn estimate<S: System>(
 }
 
 /// Simulates until so many replies more have left.
-pub(super) fn run<S: System>(system: &mut S, source: &mut Source, replies: u64) {
+pub(super) fn run<S: System>(system: &mut S, source: &mut RequestSource, replies: u64) {
     let end = system.state().meter.completed + replies;
     while system.state().meter.completed < end {
         let next = system.state().events.next();
@@ -134,8 +134,8 @@ pub(super) fn run<S: System>(system: &mut S, source: &mut Source, replies: u64) 
 }
 
 /// Half of the interval of 95 % by the percentile.
-fn margin(batches: &[Latencies], all: &Latencies, percentile: f64) -> f64 {
-    let of = |latencies: &Latencies| quantile_us(&latencies.all(), percentile);
+fn margin(batches: &[SimLatencies], all: &SimLatencies, percentile: f64) -> f64 {
+    let of = |latencies: &SimLatencies| quantile_us(&latencies.all(), percentile);
     let value = of(all);
     let squares: f64 = batches.iter().map(|batch| (of(batch) - value).powi(2)).sum();
     let count = batches.len() as f64;

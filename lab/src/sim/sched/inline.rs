@@ -1,14 +1,14 @@
 //! Schedulers whose workers do all stages.
 
-use super::receivers::{Found, Receivers};
-use super::source::Arrival;
+use super::receivers::{ReceivedRequest, Receivers};
+use super::source::RequestArrival;
 use super::system::{System, SystemState};
 use super::trial::Setting;
-use crate::event_queue::Next;
+use crate::event_queue::NextEvent;
 
 /// What a worker does until it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum InlineStep {
     /// Nothing: it looks at queues that are empty.
     Idle,
     /// It looks for a queue to steal from.
@@ -30,7 +30,7 @@ enum Step {
 pub(super) struct Inline {
     state: SystemState,
     receivers: Receivers,
-    steps: Vec<Step>,
+    steps: Vec<InlineStep>,
 }
 
 impl Inline {
@@ -38,7 +38,7 @@ impl Inline {
         Inline {
             state: SystemState::new(setting),
             receivers: Receivers::new(setting),
-            steps: vec![Step::Idle; usize::from(setting.scheduler.workers())],
+            steps: vec![InlineStep::Idle; usize::from(setting.scheduler.workers())],
         }
     }
 
@@ -47,7 +47,7 @@ impl Inline {
         self.state.rouse(worker, now)
     }
 
-    fn set(&mut self, worker: usize, step: Step, time: u64) {
+    fn set(&mut self, worker: usize, step: InlineStep, time: u64) {
         self.steps[worker] = step;
         self.state.events.set(worker, time);
     }
@@ -56,14 +56,14 @@ impl Inline {
     fn go_on(&mut self, worker: usize, now: u64) {
         if self.receivers.has_taken(worker) || self.state.polls.goes_on(worker) {
             let found = self.receivers.next(&mut self.state, worker, now);
-            if found != Found::Nothing {
+            if found != ReceivedRequest::Nothing {
                 self.begin(worker, found, now);
                 return;
             }
         }
         let end = self.state.end_poll(worker, now);
         if end > now {
-            self.set(worker, Step::Flush, end);
+            self.set(worker, InlineStep::Flush, end);
         } else {
             self.poll(worker, now);
         }
@@ -76,14 +76,14 @@ impl Inline {
         self.begin(worker, found, now);
     }
 
-    fn begin(&mut self, worker: usize, found: Found, now: u64) {
+    fn begin(&mut self, worker: usize, found: ReceivedRequest, now: u64) {
         match found {
-            Found::Request(number) => self.enter(worker, number, now),
-            Found::Taking(end) => self.set(worker, Step::Take, end),
-            Found::Looking(end) => self.set(worker, Step::Look, end),
-            Found::Nothing => {
+            ReceivedRequest::Request(number) => self.enter(worker, number, now),
+            ReceivedRequest::Taking(end) => self.set(worker, InlineStep::Take, end),
+            ReceivedRequest::Looking(end) => self.set(worker, InlineStep::Look, end),
+            ReceivedRequest::Nothing => {
                 self.receivers.set_idle(worker, true);
-                self.steps[worker] = Step::Idle;
+                self.steps[worker] = InlineStep::Idle;
                 self.state.rest(worker, now);
             }
         }
@@ -102,7 +102,7 @@ impl Inline {
     /// A worker enters TCP in with a request if its ticket is due, and waits otherwise.
     fn enter(&mut self, worker: usize, number: u32, now: u64) {
         if !self.receivers.admits(&mut self.state, worker, number) {
-            self.steps[worker] = Step::Wait;
+            self.steps[worker] = InlineStep::Wait;
             return;
         }
         self.work(worker, number, now);
@@ -115,12 +115,12 @@ impl Inline {
         let received = self.state.receive(worker, number, now);
         let service = self.state.requests.get(number).service;
         let end = self.state.stalls.end(worker, received, service);
-        self.set(worker, Step::Work(number), end);
+        self.set(worker, InlineStep::Work(number), end);
     }
 }
 
 impl System for Inline {
-    fn arrive(&mut self, arrival: &Arrival) {
+    fn arrive(&mut self, arrival: &RequestArrival) {
         let now = arrival.at;
         let number = self.state.requests.insert(arrival);
         if let Some(worker) = self.receivers.arrive(number, arrival.connection) {
@@ -131,33 +131,33 @@ impl System for Inline {
         }
     }
 
-    fn advance(&mut self, next: Next) {
+    fn advance(&mut self, next: NextEvent) {
         let (now, worker) = (next.time(), self.state.events.take(next));
         match self.steps[worker] {
-            Step::Look => {
+            InlineStep::Look => {
                 let found = self.receivers.end_look(&mut self.state, worker, now);
                 let end = match found {
-                    Found::Nothing => self.state.end_poll(worker, now),
+                    ReceivedRequest::Nothing => self.state.end_poll(worker, now),
                     _ => now,
                 };
                 if end > now {
-                    self.set(worker, Step::Flush, end);
+                    self.set(worker, InlineStep::Flush, end);
                 } else {
                     self.begin(worker, found, now);
                 }
                 self.rouse_thieves(now);
             }
-            Step::Work(number) => {
+            InlineStep::Work(number) => {
                 let end = self.state.reply(worker, number, now);
                 if end > now {
-                    self.set(worker, Step::Send, end);
+                    self.set(worker, InlineStep::Send, end);
                 } else {
                     self.go_on(worker, now);
                 }
             }
-            Step::Take | Step::Send => self.go_on(worker, now),
-            Step::Flush => self.poll(worker, now),
-            Step::Idle | Step::Wait => {}
+            InlineStep::Take | InlineStep::Send => self.go_on(worker, now),
+            InlineStep::Flush => self.poll(worker, now),
+            InlineStep::Idle | InlineStep::Wait => {}
         }
     }
 

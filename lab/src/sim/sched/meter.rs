@@ -1,11 +1,11 @@
 //! What requests took.
 
-use super::requests::Request;
+use super::requests::SimRequest;
 use hdrhistogram::Histogram;
 
 /// Latencies in nanoseconds, by class.
 #[derive(Clone, Debug)]
-pub(super) struct Latencies {
+pub(super) struct SimLatencies {
     pub(super) short: Histogram<u32>,
     pub(super) long: Histogram<u32>,
 }
@@ -13,16 +13,16 @@ pub(super) struct Latencies {
 /// The longest latency that is told from longer ones: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
-impl Latencies {
-    pub(super) fn new() -> Latencies {
+impl SimLatencies {
+    pub(super) fn new() -> SimLatencies {
         let bounds = || Histogram::new_with_bounds(1, LONGEST, 3);
         match (bounds(), bounds()) {
-            (Ok(short), Ok(long)) => Latencies { short, long },
+            (Ok(short), Ok(long)) => SimLatencies { short, long },
             (Err(error), _) | (_, Err(error)) => panic!("bounds are constant and valid: {error}"),
         }
     }
 
-    pub(super) fn add(&mut self, other: &Latencies) {
+    pub(super) fn add(&mut self, other: &SimLatencies) {
         // Bounds are the same.
         let _ = self.short.add(&other.short);
         let _ = self.long.add(&other.long);
@@ -47,8 +47,8 @@ pub(super) fn quantile_us(of: &Histogram<u32>, share: f64) -> f64 {
 
 /// Counts replies that leave.
 #[derive(Debug)]
-pub(super) struct Meter {
-    pub(super) latencies: Latencies,
+pub(super) struct SchedMeter {
+    pub(super) latencies: SimLatencies,
     pub(super) completed: u64,
     /// Picoseconds in the service, and of these in the application.
     pub(super) sojourn: f64,
@@ -59,10 +59,10 @@ pub(super) struct Meter {
     pub(super) last: u64,
 }
 
-impl Meter {
-    pub(super) fn new() -> Meter {
-        Meter {
-            latencies: Latencies::new(),
+impl SchedMeter {
+    pub(super) fn new() -> SchedMeter {
+        SchedMeter {
+            latencies: SimLatencies::new(),
             completed: 0,
             sojourn: 0.0,
             service: 0.0,
@@ -72,7 +72,7 @@ impl Meter {
     }
 
     /// A reply leaves at `time`.
-    pub(super) fn record(&mut self, request: &Request, time: u64) {
+    pub(super) fn record(&mut self, request: &SimRequest, time: u64) {
         self.completed += 1;
         self.last = self.last.max(time);
         let latency = time - request.arrived;

@@ -1,6 +1,6 @@
 //! What requests have in common that a worker finds in one poll.
 
-use super::requests::Request;
+use super::requests::SimRequest;
 
 /// A request that takes longer, in picoseconds, is a long one: its reply and those before it leave at once.
 const LONG: u64 = 5_000_000;
@@ -19,7 +19,7 @@ struct Poll {
     /// When the oldest reply was made that waits.
     oldest: Option<u64>,
     /// Requests whose replies leave at its end.
-    held: Vec<Request>,
+    held: Vec<SimRequest>,
 }
 
 /// The polls of workers. A poll costs something beside its requests, and, where connections have one worker, replies leave at its end.
@@ -71,12 +71,12 @@ impl Polls {
     }
 
     /// A reply waits for the end of the poll, for a long one, or until it has waited for long.
-    pub(super) fn hold(&mut self, worker: usize, request: Request) {
+    pub(super) fn hold(&mut self, worker: usize, request: SimRequest) {
         self.all[worker].held.push(request);
     }
 
     /// Replies that leave now.
-    pub(super) fn release(&mut self, worker: usize) -> impl Iterator<Item = Request> {
+    pub(super) fn release(&mut self, worker: usize) -> impl Iterator<Item = SimRequest> {
         let poll = &mut self.all[worker];
         poll.oldest = None;
         poll.held.drain(..)

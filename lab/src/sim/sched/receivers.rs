@@ -11,7 +11,7 @@ use super::trial::Setting;
 
 /// What a worker finds that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ReceivedRequest {
     /// A request, which it begins with.
     Request(u32),
     /// Requests, which it takes under the queue's lock until then.
@@ -132,15 +132,20 @@ impl Receivers {
     }
 
     /// What a worker that is free finds at `now`.
-    pub(super) fn next(&mut self, state: &mut SystemState, worker: usize, now: u64) -> Found {
+    pub(super) fn next(
+        &mut self,
+        state: &mut SystemState,
+        worker: usize,
+        now: u64,
+    ) -> ReceivedRequest {
         if let Some(number) = self.taken[worker].pop_front() {
-            return Found::Request(number);
+            return ReceivedRequest::Request(number);
         }
         let queue = if self.queueing == Queueing::Cfcfs { 0 } else { worker };
         if self.lengths[queue] == 0 {
             return match self.queueing == Queueing::Ws && self.waiting > 0 {
                 true => self.look(state, now),
-                false => Found::Nothing,
+                false => ReceivedRequest::Nothing,
             };
         }
         if self.queueing != Queueing::Dfcfs {
@@ -148,17 +153,22 @@ impl Receivers {
         }
         self.lengths[queue] -= 1;
         self.waiting -= 1;
-        self.queues[queue].pop_front().map_or(Found::Nothing, Found::Request)
+        self.queues[queue].pop_front().map_or(ReceivedRequest::Nothing, ReceivedRequest::Request)
     }
 
     /// A worker looks for a queue to steal from.
-    pub(super) fn look(&mut self, state: &mut SystemState, now: u64) -> Found {
+    pub(super) fn look(&mut self, state: &mut SystemState, now: u64) -> ReceivedRequest {
         self.looking += 1;
-        Found::Looking(now + state.costs.steal())
+        ReceivedRequest::Looking(now + state.costs.steal())
     }
 
     /// A worker has looked for a queue to steal from.
-    pub(super) fn end_look(&mut self, state: &mut SystemState, worker: usize, now: u64) -> Found {
+    pub(super) fn end_look(
+        &mut self,
+        state: &mut SystemState,
+        worker: usize,
+        now: u64,
+    ) -> ReceivedRequest {
         self.looking -= 1;
         // What came into its own queue meanwhile is its first.
         if self.lengths[worker] > 0 {
@@ -166,7 +176,7 @@ impl Receivers {
         }
         match choose_theft(worker, &self.lengths, self.burst) {
             Some(theft) => self.take(state, worker, (theft.victim, theft.requests), now),
-            None => Found::Nothing,
+            None => ReceivedRequest::Nothing,
         }
     }
 
@@ -177,7 +187,7 @@ impl Receivers {
         worker: usize,
         (queue, most): (usize, u32),
         now: u64,
-    ) -> Found {
+    ) -> ReceivedRequest {
         let count = most.min(self.lengths[queue]);
         self.lengths[queue] -= count;
         self.waiting -= count;
@@ -186,7 +196,7 @@ impl Receivers {
         let cost = state.queue_lock(got);
         let end = state.stalls.end(worker, start, cost);
         self.locks[queue].give_back(end);
-        Found::Taking(end)
+        ReceivedRequest::Taking(end)
     }
 
     /// Whether a worker may enter TCP in with a request: its ticket is due, or connections have one worker each. If not, the worker

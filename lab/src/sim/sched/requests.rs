@@ -1,14 +1,14 @@
 //! Requests in the service, and the order of their replies.
 
 use super::lock::Lock;
-use super::source::Arrival;
+use super::source::RequestArrival;
 
 /// No request.
 const NONE: u32 = u32::MAX;
 
 /// A request that has arrived and whose reply has not left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct SimRequest {
     pub(super) arrived: u64,
     pub(super) service: u64,
     pub(super) connection: u32,
@@ -23,7 +23,7 @@ pub(super) struct Request {
 
 /// What requests of a connection share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connection {
+pub(super) struct SimConnection {
     /// Around TCP in and TCP out.
     pub(super) lock: Lock,
     /// Workers whose ticket is not due, as bits.
@@ -39,15 +39,15 @@ pub(super) struct Connection {
 /// All requests in the service by number, and their connections. Places are used again, so nothing is allocated once as many requests
 /// were in the service as ever are.
 #[derive(Debug)]
-pub(super) struct Requests {
-    all: Vec<Request>,
+pub(super) struct SimRequests {
+    all: Vec<SimRequest>,
     free: u32,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Vec<SimConnection>,
 }
 
-impl Requests {
-    pub(super) fn new(connections: u32) -> Requests {
-        let empty = Connection {
+impl SimRequests {
+    pub(super) fn new(connections: u32) -> SimRequests {
+        let empty = SimConnection {
             lock: Lock::new(),
             waiting: 0,
             due: 0,
@@ -55,14 +55,14 @@ impl Requests {
             oldest: NONE,
             youngest: NONE,
         };
-        Requests { all: Vec::new(), free: NONE, connections: vec![empty; connections as usize] }
+        SimRequests { all: Vec::new(), free: NONE, connections: vec![empty; connections as usize] }
     }
 
     /// A request has arrived: its number. Its ticket is that of its place in the receive queue, which requests of a connection leave
     /// in the order in which they came.
-    pub(super) fn insert(&mut self, arrival: &Arrival) -> u32 {
+    pub(super) fn insert(&mut self, arrival: &RequestArrival) -> u32 {
         let connection = &mut self.connections[arrival.connection as usize];
-        let request = Request {
+        let request = SimRequest {
             arrived: arrival.at,
             service: arrival.service,
             connection: arrival.connection,
@@ -90,11 +90,11 @@ impl Requests {
         number
     }
 
-    pub(super) fn get(&self, number: u32) -> &Request {
+    pub(super) fn get(&self, number: u32) -> &SimRequest {
         &self.all[number as usize]
     }
 
-    pub(super) fn connection_of(&mut self, number: u32) -> &mut Connection {
+    pub(super) fn connection_of(&mut self, number: u32) -> &mut SimConnection {
         &mut self.connections[self.all[number as usize].connection as usize]
     }
 
@@ -107,7 +107,7 @@ impl Requests {
     }
 
     /// Takes the oldest request of a connection out, if its reply can leave.
-    pub(super) fn take_ready(&mut self, connection: u32) -> Option<Request> {
+    pub(super) fn take_ready(&mut self, connection: u32) -> Option<SimRequest> {
         let state = &mut self.connections[connection as usize];
         let number = state.oldest;
         let request = *self.all.get(number as usize).filter(|request| request.is_done)?;
@@ -125,8 +125,9 @@ mod tests {
 
     #[test]
     fn replies_leave_in_the_order_of_requests_and_each_once() {
-        let mut requests = Requests::new(2);
-        let arrival = |at, connection| Arrival { at, service: 1, connection, is_long: false };
+        let mut requests = SimRequests::new(2);
+        let arrival =
+            |at, connection| RequestArrival { at, service: 1, connection, is_long: false };
         let [a, b, other, c] =
             [(1, 0), (2, 0), (3, 1), (4, 0)].map(|(at, of)| requests.insert(&arrival(at, of)));
         assert_eq!([a, b, c].map(|number| requests.get(number).ticket), [0, 1, 2]);

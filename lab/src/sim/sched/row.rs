@@ -5,9 +5,9 @@ use rheostat_measure::record::{Column, TableRow, or_dash, to_three_digits};
 use rheostat_measure::rounding::{to_ten_thousandths, to_thousandths};
 use serde::{Deserialize, Serialize};
 
-use super::estimate::Estimate;
-use super::meter::{Latencies, quantile_us};
-use super::{Case, Ideal, SchedBench};
+use super::estimate::SchedEstimate;
+use super::meter::{SimLatencies, quantile_us};
+use super::{Ideal, SchedBench, SchedCase};
 
 /// A scheduler under a workload at a load. Times are in microseconds from a request's arrival until its reply has left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,14 +59,14 @@ pub struct SchedRow {
 impl SchedRow {
     pub(super) fn of(
         bench: &SchedBench<'_>,
-        case: &Case,
+        case: &SchedCase,
         (load, offered, capacity): (f64, f64, f64),
-        estimate: &Estimate,
+        estimate: &SchedEstimate,
         saturated: bool,
     ) -> SchedRow {
         let all = estimate.latencies.all();
         let of_windows: Option<Vec<_>> =
-            bench.window.map(|_| estimate.batches.iter().map(Latencies::all).collect());
+            bench.window.map(|_| estimate.batches.iter().map(SimLatencies::all).collect());
         let at = |share| {
             to_thousandths(match &of_windows {
                 None => quantile_us(&all, share),

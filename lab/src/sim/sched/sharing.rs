@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::source::Arrival;
+use super::source::RequestArrival;
 use super::system::{System, SystemState};
 use super::trial::Setting;
-use crate::event_queue::Next;
+use crate::event_queue::NextEvent;
 
 /// All requests in the service share the workers equally, each at most one of them (M/G/k-PS). TCP is part of a request's work; hand-offs and
 /// locks cost nothing.
@@ -52,7 +52,7 @@ impl Sharing {
 }
 
 impl System for Sharing {
-    fn arrive(&mut self, arrival: &Arrival) {
+    fn arrive(&mut self, arrival: &RequestArrival) {
         self.update(arrival.at);
         let number = self.state.requests.insert(arrival);
         let work = arrival.service + self.state.costs.network();
@@ -61,7 +61,7 @@ impl System for Sharing {
         self.set_next(arrival.at);
     }
 
-    fn advance(&mut self, next: Next) {
+    fn advance(&mut self, next: NextEvent) {
         let now = next.time();
         self.state.events.take(next);
         self.update(now);

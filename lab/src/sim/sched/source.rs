@@ -8,7 +8,7 @@ use super::workload::Workload;
 
 /// A request that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrival {
+pub(super) struct RequestArrival {
     /// When, in picoseconds.
     pub(super) at: u64,
     /// What the application takes for it, in picoseconds.
@@ -20,22 +20,23 @@ pub(super) struct Arrival {
 
 /// An open loop: requests arrive at random (Poisson), on connections picked at random, whatever the service does.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct RequestSource {
     random: SmallRng,
     workload: Workload,
     /// Picoseconds between requests, on average.
     between: f64,
     connections: u32,
-    next: Arrival,
+    next: RequestArrival,
 }
 
-impl Source {
+impl RequestSource {
     /// Requests at `rate` per second. What comes depends on nothing else, in particular not on the scheduler.
-    pub(super) fn new(workload: Workload, rate: f64, connections: u32, seed: u64) -> Source {
+    pub(super) fn new(workload: Workload, rate: f64, connections: u32, seed: u64) -> RequestSource {
         let random = SmallRng::seed_from_u64(seed);
-        let next = Arrival { at: 0, service: 0, connection: 0, is_long: false };
+        let next = RequestArrival { at: 0, service: 0, connection: 0, is_long: false };
         let connections = connections.max(1);
-        let mut source = Source { random, workload, between: 1e12 / rate, connections, next };
+        let mut source =
+            RequestSource { random, workload, between: 1e12 / rate, connections, next };
         source.draw();
         source
     }
@@ -46,7 +47,7 @@ impl Source {
     }
 
     /// The next request.
-    pub(super) fn take(&mut self) -> Arrival {
+    pub(super) fn take(&mut self) -> RequestArrival {
         let arrival = self.next;
         self.draw();
         arrival
@@ -59,6 +60,6 @@ impl Source {
         let connection = ((luck >> 32) * u64::from(self.connections)) >> 32;
         let (service, is_long) = self.workload.draw(luck as u32, &mut self.random);
         let at = self.next.at + (gap * self.between) as u64;
-        self.next = Arrival { at, service, connection: connection as u32, is_long };
+        self.next = RequestArrival { at, service, connection: connection as u32, is_long };
     }
 }

@@ -5,21 +5,21 @@ use rand::rngs::SmallRng;
 
 use super::drawn::{DrawnCosts, Stalls};
 use super::lock::Got;
-use super::meter::Meter;
+use super::meter::SchedMeter;
 use super::polls::Polls;
-use super::requests::Requests;
-use super::source::Arrival;
+use super::requests::SimRequests;
+use super::source::RequestArrival;
 use super::trial::Setting;
-use crate::event_queue::{EventQueue, Next};
+use crate::event_queue::{EventQueue, NextEvent};
 use crate::sim::pauses::Pauses;
 
 /// A service under a scheduler.
 pub(super) trait System {
     /// A request arrives.
-    fn arrive(&mut self, arrival: &Arrival);
+    fn arrive(&mut self, arrival: &RequestArrival);
 
     /// A worker is due.
-    fn advance(&mut self, next: Next);
+    fn advance(&mut self, next: NextEvent);
 
     fn state(&self) -> &SystemState;
 
@@ -30,10 +30,10 @@ pub(super) trait System {
 #[derive(Debug)]
 pub(super) struct SystemState {
     pub(super) events: EventQueue,
-    pub(super) requests: Requests,
+    pub(super) requests: SimRequests,
     pub(super) costs: DrawnCosts,
     pub(super) stalls: Stalls,
-    pub(super) meter: Meter,
+    pub(super) meter: SchedMeter,
     pub(super) polls: Polls,
     /// Since when a worker has had nothing to do.
     idle_since: Vec<u64>,
@@ -51,10 +51,10 @@ impl SystemState {
         let random = SmallRng::seed_from_u64(setting.seed ^ 0xC057);
         SystemState {
             events: EventQueue::new(workers),
-            requests: Requests::new(setting.connections()),
+            requests: SimRequests::new(setting.connections()),
             costs: DrawnCosts::new(setting.costs, random),
             stalls: Stalls { workers: (0..workers).map_while(pauses).collect() },
-            meter: Meter::new(),
+            meter: SchedMeter::new(),
             polls: Polls::new(workers, setting.costs.poll_burst, setting.holds_replies()),
             idle_since: vec![0; workers],
             spin: setting.spin.map_or(u64::MAX, |spin| spin.as_nanos() as u64 * 1_000),

@@ -6,10 +6,10 @@ use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler, SchedulerName};
 
 use super::costs::RequestCosts;
 use super::dispatcher::Dispatchers;
-use super::estimate::{Estimate, Precision, estimate};
+use super::estimate::{Precision, SchedEstimate, estimate};
 use super::inline::Inline;
 use super::sharing::Sharing;
-use super::source::Source;
+use super::source::RequestSource;
 use super::system::System;
 use super::workload::Workload;
 use crate::noise::Noise;
@@ -73,7 +73,7 @@ impl Setting<'_> {
     }
 
     /// Simulates.
-    pub(super) fn run(&self, precision: &Precision) -> Estimate {
+    pub(super) fn run(&self, precision: &Precision) -> SchedEstimate {
         match self.scheduler.name() {
             _ if self.shares => self.run_on(Sharing::new(self), precision),
             SchedulerName::Inline(_) => self.run_on(Inline::new(self), precision),
@@ -83,8 +83,9 @@ impl Setting<'_> {
         }
     }
 
-    fn run_on<S: System>(&self, mut system: S, precision: &Precision) -> Estimate {
-        let mut source = Source::new(self.workload, self.rate, self.connections(), self.seed);
+    fn run_on<S: System>(&self, mut system: S, precision: &Precision) -> SchedEstimate {
+        let mut source =
+            RequestSource::new(self.workload, self.rate, self.connections(), self.seed);
         estimate(&mut system, &mut source, precision)
     }
 

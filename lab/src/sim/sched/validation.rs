@@ -8,9 +8,9 @@ use std::time::Duration;
 use rheostat_tcp::sched::{Outstanding, Queueing, Scheduler};
 
 use super::costs::{Cost, RequestCosts};
-use super::estimate::{BATCHES, Estimate, Precision, run};
+use super::estimate::{BATCHES, Precision, SchedEstimate, run};
 use super::inline::Inline;
-use super::source::Source;
+use super::source::RequestSource;
 use super::system::System;
 use super::trial::Setting;
 use super::workload::Workload;
@@ -45,7 +45,7 @@ fn at_load<'a>(setting: Setting<'a>, load: f64) -> Setting<'a> {
     Setting { rate: load * setting.bound(), ..setting }
 }
 
-fn simulate(setting: &Setting<'_>) -> Estimate {
+fn simulate(setting: &Setting<'_>) -> SchedEstimate {
     setting.run(&Precision::fixed(BATCH))
 }
 
@@ -211,7 +211,7 @@ fn a_broken_model_is_told_from_the_right_one() {
 /// lock around the queue, and replies in the order of their connection.
 fn oracle(setting: &Setting<'_>, requests: u64, lock: u64) -> f64 {
     let mut source =
-        Source::new(setting.workload, setting.rate, setting.connections(), setting.seed);
+        RequestSource::new(setting.workload, setting.rate, setting.connections(), setting.seed);
     let mut free = vec![0_u64; usize::from(setting.scheduler.workers())];
     let mut last = vec![0_u64; setting.connections() as usize];
     let (mut lock_free, mut sojourn) = (0, 0.0);
@@ -244,7 +244,7 @@ fn a_locked_queue_and_replies_in_order_are_those_of_a_direct_recursion() {
         let requests = 100_000;
         let (mut system, mut source) = (
             Inline::new(&setting),
-            Source::new(setting.workload, setting.rate, setting.connections(), setting.seed),
+            RequestSource::new(setting.workload, setting.rate, setting.connections(), setting.seed),
         );
         run(&mut system, &mut source, requests);
         let mean = system.state().meter.sojourn / 1e3 / requests as f64;
@@ -263,7 +263,7 @@ fn polls_oracle(
     (burst, work, rest): (usize, u64, u64),
 ) -> f64 {
     let mut source =
-        Source::new(setting.workload, setting.rate, setting.connections(), setting.seed);
+        RequestSource::new(setting.workload, setting.rate, setting.connections(), setting.seed);
     let arrivals: Vec<_> = (0..requests).map(|_| source.take()).collect();
     let (mut next, mut free, mut sojourn) = (0, 0, 0.0);
     while next < requests {
@@ -292,7 +292,7 @@ fn polls_that_several_requests_share_are_those_of_a_direct_recursion() {
         let requests = 100_000;
         let mut system = Inline::new(&setting);
         let mut source =
-            Source::new(setting.workload, setting.rate, setting.connections(), setting.seed);
+            RequestSource::new(setting.workload, setting.rate, setting.connections(), setting.seed);
         run(&mut system, &mut source, requests);
         let mean = system.state().meter.sojourn / 1e3 / requests as f64;
         let exact = polls_oracle(&setting, requests as usize, (4, 500_000, 700_000));

@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_distr::{Distribution, Exp1, Zipf};
 
-use super::super::packet::Packet;
+use super::super::packet::SimPacket;
 
 /// Packets at random times (Poisson), each of the flow of rank r with a probability of r^-s. A flow's number is its rank,
 /// from 0; hashes are random.
@@ -34,16 +34,16 @@ impl ZipfPackets {
     }
 
     /// Replaces the contents of `packets` by the next ones.
-    pub(super) fn fill(&mut self, packets: &mut Vec<Packet>, count: usize) {
+    pub(super) fn fill(&mut self, packets: &mut Vec<SimPacket>, count: usize) {
         packets.clear();
         packets.extend((0..count).map(|_| self.next()));
     }
 
-    fn next(&mut self) -> Packet {
+    fn next(&mut self) -> SimPacket {
         let gap: f64 = self.random.sample(Exp1);
         self.now += gap * self.gap;
         let flow = self.ranks.sample(&mut self.random) as usize - 1;
-        Packet {
+        SimPacket {
             at: self.now as u64,
             flow: flow as u32,
             hash: self.hashes[flow],

@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Pace {
+pub(super) enum ClientPace {
     /// A new one whenever fewer than so many are under way.
     Saturated { under_way: usize },
     /// So many, whatever is answered, each when it is due.
@@ -35,7 +35,7 @@ pub(super) enum Pace {
 
 /// What came of a run.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct ClientOutcome {
     /// Replies, each compared with its request.
     pub(super) replies: u64,
     /// From the moment when a request was due to its reply, in nanoseconds.
@@ -44,23 +44,23 @@ pub(super) struct Outcome {
     pub(super) lateness: Histogram<u64>,
 }
 
-impl Outcome {
-    fn new() -> Outcome {
-        Outcome { replies: 0, latency: delays(), lateness: delays() }
+impl ClientOutcome {
+    fn new() -> ClientOutcome {
+        ClientOutcome { replies: 0, latency: delays(), lateness: delays() }
     }
 }
 
 /// Connections, each of which has one request under way at most.
-pub(super) struct Client {
+pub(super) struct PeerClient {
     epoll: OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<PeerConnection>,
     idle: Vec<u32>,
     random: SmallRng,
     events: Vec<epoll::Event>,
     number: u64,
 }
 
-struct Connection {
+struct PeerConnection {
     stream: TcpStream,
     request: u64,
     due: Instant,
@@ -68,10 +68,10 @@ struct Connection {
     reply: [u8; REQUEST],
 }
 
-impl Client {
+impl PeerClient {
     /// Connects from the calling thread's namespace.
-    pub(super) fn connect(to: SocketAddr, count: u32) -> Result<Client, LiveError> {
-        let begin = || -> io::Result<Client> {
+    pub(super) fn connect(to: SocketAddr, count: u32) -> Result<PeerClient, LiveError> {
+        let begin = || -> io::Result<PeerClient> {
             let epoll = epoll::create(CreateFlags::CLOEXEC)?;
             let mut connections = Vec::with_capacity(count as usize);
             for number in 0..count {
@@ -81,9 +81,9 @@ impl Client {
                 let data = EventData::new_u64(number.into());
                 epoll::add(&epoll, &stream, data, EventFlags::IN)?;
                 let (due, reply) = (Instant::now(), [0; REQUEST]);
-                connections.push(Connection { stream, request: 0, due, received: 0, reply });
+                connections.push(PeerConnection { stream, request: 0, due, received: 0, reply });
             }
-            Ok(Client {
+            Ok(PeerClient {
                 epoll,
                 connections,
                 idle: (0..count).collect(),
@@ -96,7 +96,11 @@ impl Client {
     }
 
     /// Sends for `span`, and waits until all is answered.
-    pub(super) fn run(&mut self, pace: Pace, span: Duration) -> Result<Outcome, LiveError> {
+    pub(super) fn run(
+        &mut self,
+        pace: ClientPace,
+        span: Duration,
+    ) -> Result<ClientOutcome, LiveError> {
         // Refused, waits end up to 50 us late, which the lateness shows.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let run = self.send_and_receive(pace, span);
@@ -105,8 +109,8 @@ impl Client {
         run.map_err(|error| LiveError::Socket { task: "exchange", error })
     }
 
-    fn send_and_receive(&mut self, pace: Pace, span: Duration) -> io::Result<Outcome> {
-        let mut outcome = Outcome::new();
+    fn send_and_receive(&mut self, pace: ClientPace, span: Duration) -> io::Result<ClientOutcome> {
+        let mut outcome = ClientOutcome::new();
         let begin = Instant::now();
         let mut due = begin;
         loop {
@@ -116,14 +120,14 @@ impl Client {
             let wait = match pace {
                 _ if is_over && under_way == 0 => return Ok(outcome),
                 _ if is_over => TIMEOUT,
-                Pace::Saturated { under_way: wanted } => {
+                ClientPace::Saturated { under_way: wanted } => {
                     for _ in under_way..wanted {
                         self.send(now, &mut outcome)?;
                     }
                     TIMEOUT
                 }
-                Pace::PerSecond(0) => begin + span - now,
-                Pace::PerSecond(rate) => {
+                ClientPace::PerSecond(0) => begin + span - now,
+                ClientPace::PerSecond(rate) => {
                     while due <= now {
                         self.send(due, &mut outcome)?;
                         due += Duration::from_secs(1) / rate;
@@ -139,7 +143,7 @@ impl Client {
     }
 
     /// Sends a request on an idle connection chosen uniformly; none when all wait for replies.
-    fn send(&mut self, due: Instant, outcome: &mut Outcome) -> io::Result<()> {
+    fn send(&mut self, due: Instant, outcome: &mut ClientOutcome) -> io::Result<()> {
         if self.idle.is_empty() {
             return Ok(());
         }
@@ -152,7 +156,7 @@ impl Client {
     }
 
     /// Takes what has come within `wait`; how many connections had something.
-    fn receive(&mut self, wait: Duration, outcome: &mut Outcome) -> io::Result<usize> {
+    fn receive(&mut self, wait: Duration, outcome: &mut ClientOutcome) -> io::Result<usize> {
         self.events.clear();
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };

@@ -7,7 +7,7 @@ use rheostat_measure::record::{Column, TableRow};
 use rheostat_measure::rounding::to_thousandths;
 use serde::{Deserialize, Serialize};
 
-use super::client::Pace;
+use super::client::ClientPace;
 use super::peer::Peer;
 use super::station::Station;
 use super::usage::Usage;
@@ -81,7 +81,7 @@ impl IdleBench {
             for peer in PEERS {
                 // One that polls on would take the core from the others.
                 let mut station = Station::build(peer, self.connections, &self.rheo, cores.last())?;
-                let warm_up = Pace::Saturated { under_way: 16 };
+                let warm_up = ClientPace::Saturated { under_way: 16 };
                 station.client.run(warm_up, WARM_UP)?;
                 for (number, rate) in RATES.into_iter().enumerate() {
                     let row = self.measure(peer, &mut station, rate, awake.get(number))?;
@@ -104,7 +104,7 @@ impl IdleBench {
         awake: Option<&IdleRow>,
     ) -> Result<IdleRow, LiveError> {
         let before = Usage::now(&station.tasks())?;
-        let outcome = station.client.run(Pace::PerSecond(rate), self.span)?;
+        let outcome = station.client.run(ClientPace::PerSecond(rate), self.span)?;
         let used = Usage::now(&station.tasks())?.since(&before, outcome.replies);
         let share = |seconds: f64| to_thousandths(seconds / used.cpu.elapsed);
         let quantile = |of: &Histogram<u64>, share| quantile_us(of, share).map(to_thousandths);

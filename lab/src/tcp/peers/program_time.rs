@@ -9,18 +9,18 @@ use aya::programs::{ProgramType, loaded_programs};
 use aya::sys::{Stats, enable_stats};
 
 /// Has the kernel keep the account as long as it lives.
-pub(super) struct Meter {
+pub(super) struct ProgramTimeMeter {
     _account: OwnedFd,
     before: u64,
 }
 
-impl Meter {
+impl ProgramTimeMeter {
     const TASK: &str = "is measured";
 
-    pub(super) fn start() -> Result<Meter, LiveError> {
+    pub(super) fn start() -> Result<ProgramTimeMeter, LiveError> {
         let account =
             enable_stats(Stats::RunTime).map_err(|error| LiveError::program(Self::TASK, error))?;
-        Ok(Meter { _account: account, before: total()? })
+        Ok(ProgramTimeMeter { _account: account, before: total()? })
     }
 
     /// Nanoseconds of all XDP programs of the machine since the start.

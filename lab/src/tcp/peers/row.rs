@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::UNDER_WAY;
 use super::client::REQUEST;
 use super::peer::Peer;
-use super::usage::Window;
+use super::usage::UsageWindow;
 
 /// A peer. Times are nanoseconds per request, medians of windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,19 +54,19 @@ pub struct PeerRow {
 
 /// The windows of the two stations of a peer.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
-    pub(super) first: Vec<Window>,
-    pub(super) again: Vec<Window>,
+pub(super) struct PeerMeasurement {
+    pub(super) first: Vec<UsageWindow>,
+    pub(super) again: Vec<UsageWindow>,
     pub(super) program_ns: f64,
     pub(super) send_calls_per_packet: Option<f64>,
 }
 
-impl Measured {
-    fn windows(&self) -> impl Iterator<Item = &Window> {
+impl PeerMeasurement {
+    fn windows(&self) -> impl Iterator<Item = &UsageWindow> {
         self.first.iter().chain(&self.again)
     }
 
-    fn median(&self, value: impl Fn(&Window) -> f64) -> f64 {
+    fn median(&self, value: impl Fn(&UsageWindow) -> f64) -> f64 {
         median(self.windows().map(value))
     }
 }
@@ -75,8 +75,8 @@ impl PeerRow {
     pub(super) fn new(
         peer: Peer,
         connections: u32,
-        measured: &Measured,
-        epoll: Option<&Measured>,
+        measured: &PeerMeasurement,
+        epoll: Option<&PeerMeasurement>,
     ) -> PeerRow {
         let range = Sorted::of(measured.windows().map(cost)).range();
         let [first, again] =
@@ -88,7 +88,7 @@ impl PeerRow {
         let sum = |at: usize| measured.windows().map(|window| window.samples[at]).sum::<f64>();
         let user = sum(0) / (sum(0) + sum(1)).max(1.0);
         let server = measured.median(|window| per(window, window.server));
-        let known = |window: &Window| window.client + window.server;
+        let known = |window: &UsageWindow| window.client + window.server;
         PeerRow {
             peer: peer.name().into(),
             device: peer.device().into(),
@@ -118,12 +118,12 @@ impl PeerRow {
 }
 
 /// What all processors did for a request.
-fn cost(window: &Window) -> f64 {
+fn cost(window: &UsageWindow) -> f64 {
     per(window, window.cpu.busy)
 }
 
 /// Seconds of a window as nanoseconds per request.
-fn per(window: &Window, seconds: f64) -> f64 {
+fn per(window: &UsageWindow, seconds: f64) -> f64 {
     1e9 * seconds / window.replies.max(1) as f64
 }
 

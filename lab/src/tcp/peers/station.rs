@@ -9,12 +9,12 @@ use std::path::Path;
 
 use rheostat_base::CoreId;
 
-use super::client::Client;
+use super::client::PeerClient;
 use super::epoll_server::EpollServer;
 use super::peer::Peer;
 use super::usage::Tasks;
 use crate::live::LiveError;
-use crate::testbed::{End, Namespace, RheoProcess, TestbedError, lay, on_core};
+use crate::testbed::{Namespace, NamespaceEnd, RheoProcess, TestbedError, lay, on_core};
 
 /// The interface of either end.
 const INTERFACE: &str = "eth";
@@ -22,7 +22,7 @@ const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)
 
 /// A peer with a client of its own.
 pub(super) struct Station {
-    pub(super) client: Client,
+    pub(super) client: PeerClient,
     // Before the namespaces it is in.
     server: Server,
     _near: Namespace,
@@ -48,7 +48,7 @@ impl Station {
             Peer::Epoll => &[],
             Peer::Serve { .. } => &["tx", "tso", "gso", "gro"],
         };
-        let [near_end, far_end] = [&near, &far].map(|namespace| End {
+        let [near_end, far_end] = [&near, &far].map(|namespace| NamespaceEnd {
             namespace,
             interface: INTERFACE,
             mac: None,
@@ -69,7 +69,7 @@ impl Station {
                 Server::Serve(serving?)
             }
         };
-        let client = near.enter(|| Client::connect(SERVER, connections))??;
+        let client = near.enter(|| PeerClient::connect(SERVER, connections))??;
         Ok(Station { client, server, _near: near, _far: far })
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Usage {
 
 /// What was used in a span.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct UsageWindow {
     pub(super) replies: u64,
     pub(super) cpu: CpuUse,
     /// Seconds of the client's thread.
@@ -58,9 +58,9 @@ impl Usage {
     }
 
     /// What was used since `earlier`.
-    pub(super) fn since(&self, earlier: &Usage, replies: u64) -> Window {
+    pub(super) fn since(&self, earlier: &Usage, replies: u64) -> UsageWindow {
         let [outside, inside] = self.samples;
-        Window {
+        UsageWindow {
             replies,
             cpu: self.whole.since(&earlier.whole),
             client: self.client - earlier.client,

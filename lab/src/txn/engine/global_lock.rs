@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Engine, Tries};
 use crate::error::BenchError;
 use crate::txn::lock::Exclusive;
-use crate::txn::packets::{ELEMENTS, Packet};
+use crate::txn::packets::{ELEMENTS, TxnPacket};
 
 /// A lane with its share of the elements, which lie as close as they can.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Engine for GlobalLock {
     }
 
     #[inline]
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64 {
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64 {
         *tries += Tries::successful(1);
         let Elements { lock, values } = &*self.0;
         lock.with(|| {

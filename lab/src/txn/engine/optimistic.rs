@@ -8,7 +8,7 @@ use rheostat_state::txn::{Objects, Outcome, Txn};
 
 use super::{Engine, Tries};
 use crate::error::BenchError;
-use crate::txn::packets::{ELEMENTS, Packet};
+use crate::txn::packets::{ELEMENTS, TxnPacket};
 
 /// After so many aborts of a single packet it runs alone, as in a run.
 const TIMEOUT: u32 = 8;
@@ -23,7 +23,7 @@ pub(crate) struct Optimistic {
 }
 
 impl Optimistic {
-    fn attempt<const N: usize>(&mut self, packets: &[Packet]) -> Outcome<u64> {
+    fn attempt<const N: usize>(&mut self, packets: &[TxnPacket]) -> Outcome<u64> {
         let Optimistic { elements, txn, .. } = self;
         txn.begin(Time::ZERO);
         let mut sum = 0_u64;
@@ -57,7 +57,7 @@ impl Engine for Optimistic {
     }
 
     #[inline]
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64 {
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64 {
         let (mut sum, mut left, mut failed) = (0_u64, batch, 0);
         while !left.is_empty() {
             self.size = self.size.min(batch.len());

@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use super::{Engine, Tries};
 use crate::error::BenchError;
-use crate::sharing::{Action, Arrivals, SharedTables, Tables};
-use crate::txn::packets::{ELEMENTS, Packet};
+use crate::sharing::{SharedTables, SharingAction, SharingArrivals, Tables};
+use crate::txn::packets::{ELEMENTS, TxnPacket};
 
 /// A lane with its share of the table.
-pub(crate) struct SharedTable(Arc<Flows>);
+pub(crate) struct SharedTable(Arc<TxnFlows>);
 
-struct Flows {
+struct TxnFlows {
     /// Of these only the flows; there are no packets.
-    arrivals: Arrivals,
+    arrivals: SharingArrivals,
     tables: SharedTables,
 }
 
 impl Engine for SharedTable {
     fn lanes(count: usize) -> Result<Vec<SharedTable>, BenchError> {
-        let arrivals = Arrivals::draw(ELEMENTS as u32, 0, count)?;
-        let tables = SharedTables::new(&arrivals, Action::Write)?;
-        let flows = Arc::new(Flows { arrivals, tables });
+        let arrivals = SharingArrivals::draw(ELEMENTS as u32, 0, count)?;
+        let tables = SharedTables::new(&arrivals, SharingAction::Write)?;
+        let flows = Arc::new(TxnFlows { arrivals, tables });
         Ok((0..count).map(|_| SharedTable(flows.clone())).collect())
     }
 
     /// Access by access.
     #[inline]
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64 {
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64 {
         *tries += Tries::successful(batch.len());
-        let Flows { arrivals, tables } = &*self.0;
+        let TxnFlows { arrivals, tables } = &*self.0;
         let (mut tables, mut sum) = (tables, 0_u64);
         for packet in batch {
             let first = &arrivals.flows[usize::from(packet.elements[0])];

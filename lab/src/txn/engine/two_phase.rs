@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Engine, Tries};
 use crate::error::BenchError;
 use crate::txn::lock::ReadWrite;
-use crate::txn::packets::{ELEMENTS, Packet};
+use crate::txn::packets::{ELEMENTS, TxnPacket};
 
 /// A lane with its share of the elements.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl TwoPhase {
     /// The elements of a packet in the order in which all lanes lock them, so that no two wait for each
     /// other; each with whether it is written.
     #[inline]
-    fn locks<const N: usize>(&self, packet: &Packet, mut act: impl FnMut(&Element, bool)) {
+    fn locks<const N: usize>(&self, packet: &TxnPacket, mut act: impl FnMut(&Element, bool)) {
         let first = packet.elements[0];
         if N == 1 {
             return act(&self.0[usize::from(first)], packet.writes);
@@ -49,7 +49,7 @@ impl Engine for TwoPhase {
 
     /// Packet by packet: to lock for several saves nothing.
     #[inline]
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64 {
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64 {
         *tries += Tries::successful(batch.len());
         let mut sum = 0_u64;
         for packet in batch {

@@ -2,7 +2,7 @@
 
 use super::{Engine, Tries};
 use crate::error::BenchError;
-use crate::txn::packets::{ELEMENTS, Packet};
+use crate::txn::packets::{ELEMENTS, TxnPacket};
 
 /// A lane with elements of its own.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Engine for Unshared {
     }
 
     #[inline]
-    fn run<const N: usize>(&mut self, batch: &[Packet], tries: &mut Tries) -> u64 {
+    fn run<const N: usize>(&mut self, batch: &[TxnPacket], tries: &mut Tries) -> u64 {
         *tries += Tries::successful(batch.len());
         let values = &mut self.0;
         let mut sum = 0_u64;

@@ -9,30 +9,30 @@ use rheostat_packet::Mbuf;
 
 /// The ends of all transmit queues.
 #[derive(Clone)]
-pub(super) struct LatencyMeter(Arc<Shared>);
+pub(super) struct LatencyMeter(Arc<LatencyLog>);
 
-struct Shared {
+struct LatencyLog {
     clock: Clock,
     /// Nanoseconds: packets due from then on are measured, until the other.
     from: AtomicU64,
     until: AtomicU64,
-    latencies: Mutex<Latencies>,
+    latencies: Mutex<VacationLatencies>,
 }
 
 /// Latencies in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Latencies {
+pub(super) struct VacationLatencies {
     pub(super) histogram: Histogram,
     pub(super) count: u64,
     pub(super) sum: u64,
 }
 
-struct QueueEnd(Arc<Shared>);
+struct QueueEnd(Arc<LatencyLog>);
 
 impl LatencyMeter {
     /// Measures nothing until [`LatencyMeter::measure`].
     pub(super) fn new(clock: Clock) -> LatencyMeter {
-        LatencyMeter(Arc::new(Shared {
+        LatencyMeter(Arc::new(LatencyLog {
             clock,
             from: AtomicU64::new(u64::MAX),
             until: AtomicU64::new(0),
@@ -53,7 +53,7 @@ impl LatencyMeter {
     }
 
     /// What was measured so far.
-    pub(super) fn latencies(&self) -> Latencies {
+    pub(super) fn latencies(&self) -> VacationLatencies {
         self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

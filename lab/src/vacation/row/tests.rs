@@ -3,21 +3,21 @@
 use rheostat_run::poll::metronome::Timeouts;
 
 use super::*;
-use crate::vacation::figure::Figure;
+use crate::vacation::figure::VacationFigure;
 use crate::vacation::observation::Vacations;
 use crate::vacation::simulation::{Policy, Simulation};
 use crate::vacation::tests::{profile, settings, simulation};
 
 /// Two lanes of so many workers, in rows of this kind.
-fn case(workers: usize, rows: CaseRows) -> Case {
+fn case(workers: usize, rows: CaseRows) -> VacationCase {
     let long = Duration::from_micros(500);
     let policy = Policy::Metronome(settings(Timeouts::Adaptive { long, follows: false }));
     let setup = Simulation {
         interval: Some(Duration::from_millis(10)),
         ..simulation(workers, &[100_000.0; 2], policy)
     };
-    let figure = Figure::TARGETS;
-    Case { figure, name: "made up", setup, is_real: true, is_disturbed: false, rows }
+    let figure = VacationFigure::TARGETS;
+    VacationCase { figure, name: "made up", setup, is_real: true, is_disturbed: false, rows }
 }
 
 fn lane(rate: f64, tries: u64, lost_tries: u64) -> LaneObservation {

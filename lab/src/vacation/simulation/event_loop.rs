@@ -11,7 +11,7 @@ use rheostat_run::poll::{Next, PollOutcome};
 
 use super::decider::Decider;
 use super::lane::SimulatedLane;
-use super::meter::Meter;
+use super::meter::VacationMeter;
 use super::sleep::SimulatedSleep;
 use super::{Simulation, SimulationResult};
 use crate::event_queue::EventQueue;
@@ -45,7 +45,7 @@ pub(super) struct EventLoop<'a> {
     due: EventQueue,
     /// By worker, what that is.
     events: Vec<Event>,
-    meter: Meter,
+    meter: VacationMeter,
     /// The packets of the burst under way: when each arrived, and was processed.
     burst: Vec<(u64, u64)>,
 }
@@ -66,7 +66,7 @@ impl<'a> EventLoop<'a> {
         // Workers do not start at the same moment.
         (0..deciders.len()).for_each(|worker| due.set(worker, random.random_range(0..100_000)));
         let events = deciders.iter().map(|decider| Event::Try(decider.first())).collect();
-        let (meter, burst) = (Meter::new(setup), Vec::with_capacity(BURST));
+        let (meter, burst) = (VacationMeter::new(setup), Vec::with_capacity(BURST));
         EventLoop { setup, random, lanes, deciders, due, events, meter, burst }
     }
 

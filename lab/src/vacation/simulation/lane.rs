@@ -9,11 +9,11 @@ use rheostat_run::poll::metronome::LanePolicy;
 
 use super::result::LaneResult;
 use super::{Policy, Simulation};
-use crate::vacation::arrivals::Arrivals;
+use crate::vacation::arrivals::VacationArrivals;
 
 /// A lane. Times are in nanoseconds.
 pub(super) struct SimulatedLane {
-    arrivals: Arrivals,
+    arrivals: VacationArrivals,
     /// When the packets in it arrived.
     pub(super) queue: VecDeque<u64>,
     descriptors: usize,
@@ -42,7 +42,7 @@ impl SimulatedLane {
         };
         let rates = rates.iter().map(|(from, rate)| (from.as_nanos() as u64, *rate)).collect();
         SimulatedLane {
-            arrivals: Arrivals::new(setup.spacing, rates, random),
+            arrivals: VacationArrivals::new(setup.spacing, rates, random),
             queue: VecDeque::new(),
             descriptors: setup.descriptors,
             released: 0,

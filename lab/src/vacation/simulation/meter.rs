@@ -6,7 +6,7 @@ use super::result::{Interval, LaneResult, SimulationResult};
 use super::{Departure, Simulation};
 
 /// Measures what comes after the warm-up, and the course from the start. Times are in nanoseconds.
-pub(super) struct Meter {
+pub(super) struct VacationMeter {
     warm_up: u64,
     end: u64,
     departure: Departure,
@@ -18,13 +18,13 @@ pub(super) struct Meter {
     course: Vec<Interval>,
 }
 
-impl Meter {
+impl VacationMeter {
     /// Nothing yet.
-    pub(super) fn new(setup: &Simulation) -> Meter {
+    pub(super) fn new(setup: &Simulation) -> VacationMeter {
         let end = setup.length.as_nanos() as u64;
         let interval = setup.interval.map(|interval| (interval.as_nanos() as u64).max(1));
         let intervals = interval.map_or(0, |interval| end.div_ceil(interval));
-        Meter {
+        VacationMeter {
             warm_up: setup.warm_up.as_nanos() as u64,
             end,
             departure: setup.departure,
