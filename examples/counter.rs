@@ -3,21 +3,21 @@
 //!     cargo run --release --example counter
 
 use rheostat::{
-    Admission, Cx, FlowKey, Harness, Mix, MixConfig, NetworkFunction, Outcome, Packet, PacketSet,
-    ShardInfo, Stage, StateLayout, Verdict,
+    Cx, FlowKey, Harness, Mix, MixConfig, NetworkFunction, Outcome, Packet, Stage, StateLayout,
+    Verdict,
 };
 
 /// Counts packets and bytes.
 struct Counter;
 
 /// What is kept of a flow.
+#[derive(Default)]
 struct Seen {
-    key: FlowKey,
     packets: u64,
     bytes: u64,
 }
 
-/// What is kept in a shard: the flow that had the most bytes of those that ended.
+/// What is kept in a shard: the flow that had the most bytes.
 #[derive(Default)]
 struct Largest {
     flows: u64,
@@ -28,32 +28,19 @@ impl NetworkFunction for Counter {
     type Flow = Seen;
     type Shard = Largest;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) -> Largest {
-        Largest::default()
-    }
-
-    fn first(&self, cx: &mut Cx<'_, Largest>, packet: &mut Packet<'_>) -> Outcome<Admission<Seen>> {
-        cx.local().flows += 1;
-        let seen = Seen { key: packet.key(), packets: 1, bytes: packet.len() as u64 };
-        Ok(Admission::Admit(seen, Verdict::Forward))
-    }
-
     fn packet(
         &self,
         cx: &mut Cx<'_, Largest>,
         packet: &mut Packet<'_>,
         seen: &mut Seen,
     ) -> Outcome<Verdict> {
+        cx.shard().flows += u64::from(seen.packets == 0);
         seen.packets += 1;
         seen.bytes += packet.len() as u64;
         // The shard is this function's alone while it runs: no lock, no atomic.
-        let record = &mut cx.local().record;
+        let record = &mut cx.shard().record;
         if record.is_none_or(|(bytes, ..)| seen.bytes > bytes) {
-            *record = Some((seen.bytes, seen.packets, seen.key));
+            *record = Some((seen.bytes, seen.packets, packet.arrival_key()));
         }
         Ok(Verdict::Forward)
     }
@@ -64,9 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chain = Stage::new(Counter, &mut layout)?;
     let mix = Mix::new(MixConfig { packets: Some(200_000), flows: 5_000, ..Default::default() })?;
     let (mut flows, mut records) = (0, Vec::new());
-    let report = Harness::new(chain, layout).run(mix, |_, local| {
-        flows += local.flows;
-        records.extend(local.record);
+    let report = Harness::new(chain, layout).run(mix, |_, shard| {
+        flows += shard.flows;
+        records.extend(shard.record);
     })?;
     println!("{} packets of {flows} flows; the largest:", report.counters.received);
     records.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));

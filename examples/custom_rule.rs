@@ -4,8 +4,7 @@
 
 use rheostat::{
     Admission, Chain2, Cx, DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig,
-    NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Side, Stage, StateLayout, Time,
-    Verdict,
+    NetworkFunction, Outcome, Packet, Side, Stage, StateLayout, Time, Verdict,
 };
 
 /// Refuses flows from inside to TCP port 80.
@@ -15,23 +14,17 @@ struct NoPlainWeb {
 
 /// What a shard keeps: whatever limits belongs to a shard, so that the outcome is the same for any
 /// number of lanes.
+#[derive(Default)]
 struct Grace {
     second: Time,
-    left: u32,
+    /// Connections in this second.
+    opened: u32,
     refused: u64,
 }
 
 impl NetworkFunction for NoPlainWeb {
     type Flow = ();
     type Shard = Grace;
-
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) -> Grace {
-        Grace { second: Time::ZERO, left: self.grace_per_second, refused: 0 }
-    }
 
     fn first(&self, cx: &mut Cx<'_, Grace>, packet: &mut Packet<'_>) -> Outcome<Admission<()>> {
         let key = packet.key();
@@ -40,15 +33,15 @@ impl NetworkFunction for NoPlainWeb {
             return Ok(Admission::Admit((), Verdict::Forward));
         }
         let now = cx.now();
-        let grace = cx.local();
+        let grace = cx.shard();
         if now.since(grace.second).as_secs() > 0 {
-            (grace.second, grace.left) = (now, self.grace_per_second);
+            (grace.second, grace.opened) = (now, 0);
         }
-        if grace.left == 0 {
+        if grace.opened == self.grace_per_second {
             grace.refused += 1;
             return Ok(Admission::Refuse(DropReason::Denied));
         }
-        grace.left -= 1;
+        grace.opened += 1;
         Ok(Admission::Admit((), Verdict::Forward))
     }
 

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rheostat::{
-    Admission, Cx, DropReason, Harness, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome,
-    Packet, PacketSet, ShardInfo, Shared, StateLayout, Verdict,
+    Cx, DropReason, Harness, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, Stage,
+    StateLayout, Verdict,
 };
 
 /// Lets each host inside send so many packets.
@@ -43,16 +43,6 @@ impl NetworkFunction for HostQuota {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        Ok(Admission::Admit((), self.count(cx, packet)?))
-    }
-
     fn packet(
         &self,
         cx: &mut Cx<'_, ()>,
@@ -68,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sent = Arc::new(Map::new(&objects, "packets by host", 65_536));
     let quota = HostQuota { packets: 20, sent: sent.clone() };
     let mut layout = StateLayout::new();
-    let chain = Shared::new(quota, &objects, &mut layout)?;
+    let chain = Stage::on_objects(quota, &objects, &mut layout)?;
     let mix = Mix::new(MixConfig { packets: Some(200_000), flows: 5_000, ..Default::default() })?;
     let report = Harness { lanes: 2, ..Harness::new(chain, layout) }.run(mix, |_, ()| {})?;
     let dropped = report.counters.dropped[DropReason::QuotaExceeded as usize];

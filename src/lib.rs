@@ -6,36 +6,20 @@
 //! them:
 //!
 //! ```
-//! use rheostat::{
-//!     Admission, Cx, DropReason, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Verdict,
-//! };
+//! use rheostat::{Cx, DropReason, NetworkFunction, Outcome, Packet, Verdict};
 //!
 //! /// Counts the packets of every flow, and lets each flow have a thousand.
 //! struct Quota;
 //!
 //! impl NetworkFunction for Quota {
-//!     type Flow = u32; // per flow
-//!     type Shard = u64; // per shard: flows seen
+//!     type Flow = u32; // per flow: packets
+//!     type Shard = u64; // per shard: packets dropped
 //!
-//!     fn packet_set(&self) -> PacketSet {
-//!         PacketSet::five_tuple()
-//!     }
-//!
-//!     fn local(&self, _: ShardInfo) -> u64 {
-//!         0
-//!     }
-//!
-//!     fn first(&self, cx: &mut Cx<'_, u64>, _: &mut Packet<'_>) -> Outcome<Admission<u32>> {
-//!         *cx.local() += 1;
-//!         Ok(Admission::Admit(1, Verdict::Forward))
-//!     }
-//!
-//!     fn packet(&self, _: &mut Cx<'_, u64>, _: &mut Packet<'_>, seen: &mut u32) -> Outcome<Verdict> {
-//!         if *seen == 1_000 {
-//!             return Ok(Verdict::Drop(DropReason::QuotaExceeded));
-//!         }
+//!     fn packet(&self, cx: &mut Cx<'_, u64>, _: &mut Packet<'_>, seen: &mut u32) -> Outcome<Verdict> {
 //!         *seen += 1;
-//!         Ok(Verdict::Forward)
+//!         let is_over = *seen > 1_000;
+//!         *cx.shard() += u64::from(is_over);
+//!         Ok(if is_over { Verdict::Drop(DropReason::QuotaExceeded) } else { Verdict::Forward })
 //!     }
 //! }
 //!
@@ -43,13 +27,13 @@
 //! let mut layout = rheostat::StateLayout::new();
 //! let chain = rheostat::Stage::new(Quota, &mut layout)?;
 //! let mix = rheostat::MixConfig { packets: Some(100_000), flows: 100, ..Default::default() };
-//! let mut flows = 0;
+//! let mut counted = 0;
 //! let report = rheostat::Harness::new(chain, layout)
-//!     .run(rheostat::Mix::new(mix)?, |_, seen| flows += seen)?;
+//!     .run(rheostat::Mix::new(mix)?, |_, shard| counted += shard)?;
 //! let dropped = report.counters.dropped[DropReason::QuotaExceeded as usize];
 //! assert!(dropped > 0, "some flow had more than a thousand packets");
 //! assert_eq!(report.counters.sent + dropped, 100_000);
-//! assert_eq!(flows, report.counters.flows_created);
+//! assert_eq!(counted, dropped);
 //! assert!(report.violations.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -86,8 +70,8 @@ pub use rheostat_nf::registry::{
     BuildCx, BuildError, FlowPlace, FromSettings, FunctionFacts, Registration,
 };
 pub use rheostat_nf::{
-    Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, NetworkFunction, Outcome, Packet,
-    Passthrough, ShardInfo, Shared, Stage, Steady, Verdict,
+    Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, Ending, FunctionSpec, NetworkFunction,
+    Outcome, Packet, Passthrough, Prefetch, ShardInfo, ShardState, Stage, Steady, Verdict,
 };
 pub use rheostat_nf::{ChainError, Link, link, shared_link};
 pub use rheostat_packet::{FlowKey, Headers, wire};

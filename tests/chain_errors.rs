@@ -3,8 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rheostat::{
-    Admission, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, StateLayout,
-    Verdict,
+    Cx, FunctionSpec, NetworkFunction, Objects, Outcome, Packet, PacketSet, StateLayout, Verdict,
 };
 use rheostat_functions::nat::{Mapping, SharedNat, Sharing};
 use rheostat_nf::{ChainError, DynamicChain, Link, link, shared_link};
@@ -12,33 +11,34 @@ use rheostat_state::LayoutError;
 
 use crate::dynamic_chains::{firewall, nat};
 
+/// A state of so many bytes.
+#[derive(Clone)]
+struct Bytes<const BYTES: usize>([u8; BYTES]);
+
+impl<const BYTES: usize> Default for Bytes<BYTES> {
+    fn default() -> Bytes<BYTES> {
+        Bytes([0; BYTES])
+    }
+}
+
 /// Forwards everything, with a state of so many bytes for each flow that the set names.
 struct Sized<const BYTES: usize>(&'static str, PacketSet);
 
 impl<const BYTES: usize> NetworkFunction for Sized<BYTES> {
-    type Flow = [u8; BYTES];
+    type Flow = Bytes<BYTES>;
     type Shard = ();
 
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn packet_set(&self) -> PacketSet {
-        self.1
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<[u8; BYTES]>> {
-        Ok(Admission::Admit([0; BYTES], Verdict::Forward))
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { name: self.0, ..FunctionSpec::named_by(self.1) }
     }
 
     fn packet(
         &self,
         _: &mut Cx<'_, ()>,
         _: &mut Packet<'_>,
-        _: &mut [u8; BYTES],
+        Bytes(bytes): &mut Bytes<BYTES>,
     ) -> Outcome<Verdict> {
+        bytes.fill(1);
         Ok(Verdict::Forward)
     }
 }

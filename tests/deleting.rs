@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rheostat::{
-    Admission, Chain, Chain2, Cx, Harness, NetworkFunction, Outcome, Packet, PacketSet, ShardId,
-    ShardInfo, Stage, StateLayout, Verdict,
+    Admission, Chain, Chain2, Cx, Ending, FlowKey, FunctionSpec, Harness, NetworkFunction, Outcome,
+    Packet, ShardId, Stage, StateLayout, Verdict,
 };
 use rheostat_base::Time;
 use rheostat_packet::LinkType;
@@ -42,17 +42,13 @@ impl NetworkFunction for Counting {
     type Flow = u64;
     type Shard = Counts;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) -> Counts {
-        Counts::default()
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { ends_with_run: true, ..FunctionSpec::five_tuple() }
     }
 
     fn first(&self, cx: &mut Cx<'_, Counts>, _: &mut Packet<'_>) -> Outcome<Admission<u64>> {
-        cx.local().first += 1;
-        if cx.local().first > 1 && !self.comes_again {
+        cx.shard().first += 1;
+        if cx.shard().first > 1 && !self.comes_again {
             return Ok(Admission::Pass(Verdict::Forward));
         }
         cx.expire_in(self.lifetime);
@@ -68,7 +64,7 @@ impl NetworkFunction for Counting {
         seen: &mut u64,
     ) -> Outcome<Verdict> {
         *seen += 1;
-        cx.local().packets += 1;
+        cx.shard().packets += 1;
         cx.expire_in(self.lifetime);
         if Some(*seen) == self.gives_up {
             cx.delete_state();
@@ -76,13 +72,15 @@ impl NetworkFunction for Counting {
         Ok(Verdict::Forward)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, Counts>, seen: &mut u64) -> Outcome<()> {
-        cx.local().ended.push(*seen);
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, Counts>,
+        _: &FlowKey,
+        seen: &mut u64,
+        _: Ending,
+    ) -> Outcome<()> {
+        cx.shard().ended.push(*seen);
         Ok(())
-    }
-
-    fn ends_with_run(&self) -> bool {
-        true
     }
 }
 

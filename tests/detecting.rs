@@ -12,7 +12,7 @@ use rheostat::{DropReason, Harness, NetworkFunction, StateLayout, Time};
 use rheostat_functions::antiddos::{self, Alarm, AntiDdosConfig, FlowCounts};
 use rheostat_functions::portscan::PortscanConfig;
 use rheostat_functions::{AntiDdos, Portscan, portscan};
-use rheostat_nf::Shared;
+use rheostat_nf::Stage;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, TcpHeader, Transport};
 use rheostat_packet::wire::tcp::TcpFlags;
 use rheostat_packet::{FlowKey, Headers, LinkType, Tuple};
@@ -37,7 +37,8 @@ where
 {
     let objects = Objects::new(lanes);
     let mut layout = StateLayout::new();
-    let chain = Shared::new(make(&objects), &objects, &mut layout).expect("room for one state");
+    let chain =
+        Stage::on_objects(make(&objects), &objects, &mut layout).expect("room for one state");
     let harness = Harness { lanes, ..Harness::new(chain, layout) };
     harness.run(source, |_, ()| ()).expect("memory and lanes")
 }

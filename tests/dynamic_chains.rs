@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rheostat::harness::HarnessReport;
 use rheostat::{
-    Chain2, DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Shared, Stage,
+    Chain2, DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Stage,
     StateLayout, Unusual,
 };
 use rheostat_functions::antiddos::AntiDdosConfig;
@@ -176,7 +176,10 @@ fn a_function_on_shared_objects_leaves_captures_alike() {
         let whole = || {
             let (objects, mut layout) = (Objects::new(1), StateLayout::new());
             let function = AntiDdos::new(config.clone(), &objects);
-            (Shared::new(function, &objects, &mut layout).expect("room for one state"), layout)
+            (
+                Stage::on_objects(function, &objects, &mut layout).expect("room for one state"),
+                layout,
+            )
         };
         let links = |lanes| {
             let objects = Objects::new(lanes);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rheostat::{
-    Admission, Cx, Harness, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo,
-    StateLayout, Unusual, Verdict,
+    Cx, FunctionSpec, Harness, NetworkFunction, Objects, Outcome, Packet, StateLayout, Unusual,
+    Verdict,
 };
 use rheostat_base::{Counter, Nanos, Time};
 use rheostat_nf::{DynamicChain, Ending, Link, Steady, link, shared_link};
@@ -49,21 +49,9 @@ impl NetworkFunction for Idle {
     type Flow = u64;
     type Shard = [u64; 4];
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn decides_lifetime(&self) -> bool {
-        self.decides
-    }
-
-    fn local(&self, _: ShardInfo) -> [u64; 4] {
-        [0; 4]
-    }
-
-    fn first(&self, cx: &mut Cx<'_, [u64; 4]>, _: &mut Packet<'_>) -> Outcome<Admission<u64>> {
-        cx.expire_in(self.lifetime);
-        Ok(Admission::Admit(1, Verdict::Forward))
+    fn spec(&self) -> FunctionSpec {
+        let decides_lifetime = self.decides;
+        FunctionSpec { decides_lifetime, ends_with_run: true, ..FunctionSpec::five_tuple() }
     }
 
     fn packet(
@@ -81,16 +69,16 @@ impl NetworkFunction for Idle {
         Counted(self)
     }
 
-    fn ended(
+    fn closed(
         &self,
         cx: &mut Cx<'_, [u64; 4]>,
         _: &rheostat_packet::FlowKey,
         packets: &mut u64,
-        ending: Ending,
+        why: Ending,
     ) -> Outcome<()> {
         let at = units(cx.now());
-        let counts = cx.local();
-        match ending {
+        let counts = cx.shard();
+        match why {
             Ending::Expired => {
                 counts[0] += 1;
                 counts[1] += *packets;
@@ -99,10 +87,6 @@ impl NetworkFunction for Idle {
             _ => counts[3] += 1,
         }
         Ok(())
-    }
-
-    fn ends_with_run(&self) -> bool {
-        true
     }
 
     fn metrics(&self, local: &[u64; 4], metrics: &mut Metrics) {
@@ -153,15 +137,8 @@ impl NetworkFunction for SharedIdle {
     type Flow = u64;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, cx: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<u64>> {
-        cx.expire_in(self.lifetime);
-        Ok(Admission::Admit(1, Verdict::Forward))
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { ends_with_run: true, ..FunctionSpec::five_tuple() }
     }
 
     fn packet(
@@ -175,15 +152,15 @@ impl NetworkFunction for SharedIdle {
         Ok(Verdict::Forward)
     }
 
-    fn ended(
+    fn closed(
         &self,
         cx: &mut Cx<'_, ()>,
         _: &rheostat_packet::FlowKey,
         packets: &mut u64,
-        ending: Ending,
+        why: Ending,
     ) -> Outcome<()> {
         let at = units(cx.now());
-        self.counts.update(cx, |counts| match ending {
+        self.counts.update(cx, |counts| match why {
             Ending::Expired => {
                 counts[0] += 1;
                 counts[1] += *packets;
@@ -194,11 +171,7 @@ impl NetworkFunction for SharedIdle {
         Ok(())
     }
 
-    fn ends_with_run(&self) -> bool {
-        true
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         let total = self.counts.total();
         WATCH.into_iter().zip(total).for_each(|(name, count)| metrics.add(name, count));
     }

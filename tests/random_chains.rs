@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rheostat::{
-    Admission, Cx, DropReason, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet,
-    PacketSet, ShardInfo, Stage, StateLayout, Verdict,
+    Admission, Cx, DropReason, Mix, MixConfig, NetworkFunction, Objects, Outcome, Packet, Stage,
+    StateLayout, Verdict,
 };
 use rheostat_base::{Counter, Nanos, Time};
 use rheostat_functions::antiddos::AntiDdosConfig;
@@ -193,12 +193,6 @@ struct Careless;
 impl NetworkFunction for Careless {
     type Flow = u32;
     type Shard = ();
-
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<u32>> {
         Ok(Admission::Admit(1, Verdict::Forward))

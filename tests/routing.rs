@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rheostat::harness::HarnessReport;
 use rheostat::{
-    DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Passthrough, Shared,
-    Stage, StateLayout,
+    DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Passthrough, Stage,
+    StateLayout,
 };
 use rheostat_base::DeviceId;
 use rheostat_functions::AntiDdos;
@@ -79,7 +79,7 @@ fn watched(lanes: usize, source: impl Source + 'static) -> HarnessReport {
         staleness: Duration::ZERO,
         ..AntiDdosConfig::default()
     };
-    let chain = Shared::new(AntiDdos::new(config, &objects), &objects, &mut layout).unwrap();
+    let chain = Stage::on_objects(AntiDdos::new(config, &objects), &objects, &mut layout).unwrap();
     run(lanes, source, chain, layout)
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rheostat::{DropReason, Harness, Mix, MixConfig, Objects, Shared, StateLayout, Time};
+use rheostat::{DropReason, Harness, Mix, MixConfig, Objects, Stage, StateLayout, Time};
 use rheostat_functions::nat::{NatConfig, NatTimeouts, SharedNat, Sharing};
 use rheostat_io::Collected;
 use rheostat_packet::wire::Rewrite;
@@ -128,7 +128,7 @@ fn run(lanes: usize, inner: impl Source + 'static, link: LinkType) -> Run {
     let (objects, mut rng) = (Objects::new(lanes), StdRng::seed_from_u64(7));
     let nat = SharedNat::new(config, sharing, &objects, &mut rng).expect("no blocks to divide");
     let mut layout = StateLayout::new();
-    let chain = Shared::new(nat, &objects, &mut layout).expect("room for one state");
+    let chain = Stage::on_objects(nat, &objects, &mut layout).expect("room for one state");
     let frames = Arc::default();
     let kept = Kept { inner, frames: Arc::clone(&frames) };
     let harness = Harness { lanes, flows: 4_096, ..Harness::new(chain, layout) };

@@ -11,7 +11,7 @@ mod traced;
 mod undone;
 
 use rheostat::harness::HarnessReport;
-use rheostat::{Harness, Mix, MixConfig, NetworkFunction, Objects, Shared, StateLayout};
+use rheostat::{Harness, Mix, MixConfig, NetworkFunction, Objects, Stage, StateLayout};
 
 /// What comes of so many flows and packets, with this function on shared objects and one lane.
 fn on_one_lane<F>(function: F, objects: &Objects, flows: u32, packets: u64) -> HarnessReport
@@ -20,7 +20,7 @@ where
     F::Flow: Clone,
 {
     let mut layout = StateLayout::new();
-    let chain = Shared::new(function, objects, &mut layout).unwrap();
+    let chain = Stage::on_objects(function, objects, &mut layout).unwrap();
     let mix = MixConfig { flows, packets: Some(packets), ..MixConfig::default() };
     let harness = Harness { lanes: 1, ..Harness::new(chain, layout) };
     let report = harness.run(Mix::new(mix).unwrap(), |_, ()| {}).unwrap();

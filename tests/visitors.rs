@@ -2,7 +2,7 @@
 //! known flows, they do it as on the general path.
 
 use rheostat::{
-    Admission, Cx, DropReason, NetworkFunction, Outcome, Packet, PacketSet, ShardInfo, Verdict,
+    Cx, DropReason, FunctionSpec, NetworkFunction, Outcome, Packet, PacketSet, Verdict,
 };
 use rheostat_functions::Monitor;
 use rheostat_functions::monitor::MonitorConfig;
@@ -25,20 +25,9 @@ impl NetworkFunction for Capricious {
     type Flow = ();
     type Shard = [u64; 2];
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
-    }
-
-    fn steering(&self) -> PacketSet {
-        PacketSet::inner_endpoint()
-    }
-
-    fn local(&self, _: ShardInfo) -> [u64; 2] {
-        [0; 2]
-    }
-
-    fn first(&self, _: &mut Cx<'_, [u64; 2]>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
+    fn spec(&self) -> FunctionSpec {
+        let steering = Some(PacketSet::inner_endpoint());
+        FunctionSpec { steering, ..FunctionSpec::without_flows() }
     }
 
     fn packet(
@@ -55,8 +44,8 @@ impl NetworkFunction for Capricious {
         let words =
             packet.key().raw().iter().fold(0_u64, |sum, word| sum * 31 % 65_521 + word % 65_521);
         let whim = words + packet.len() as u64;
-        cx.local()[0] += 1;
-        cx.local()[1] += whim;
+        cx.shard()[0] += 1;
+        cx.shard()[1] += whim;
         // Counts for nothing: there is no flow.
         cx.close();
         match whim % 13 {
@@ -82,9 +71,9 @@ impl NetworkFunction for Capricious {
         Ok(Verdict::Forward)
     }
 
-    fn metrics(&self, local: &[u64; 2], metrics: &mut Metrics) {
-        metrics.add("capricious_packets", local[0]);
-        metrics.add("capricious_whims", local[1]);
+    fn metrics(&self, [packets, whims]: &[u64; 2], metrics: &mut Metrics) {
+        metrics.add("capricious_packets", *packets);
+        metrics.add("capricious_whims", *whims);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use rheostat::{
-    Admission, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Vector, Verdict,
+    Admission, Cx, Ending, FlowKey, NetworkFunction, Objects, Outcome, Packet, Vector, Verdict,
 };
 use rheostat_base::LaneId;
 use rheostat_state::txn::Txn;
@@ -34,23 +34,12 @@ impl NetworkFunction for Starved {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, cx: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        self.starve(cx)?;
-        Ok(Admission::Admit((), Verdict::Forward))
-    }
-
     fn packet(&self, cx: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
         self.starve(cx)?;
         Ok(Verdict::Forward)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, (): &mut ()) -> Outcome<()> {
+    fn closed(&self, cx: &mut Cx<'_, ()>, _: &FlowKey, (): &mut (), _: Ending) -> Outcome<()> {
         self.starve(cx)
     }
 
@@ -80,12 +69,6 @@ struct Fickle {
 impl NetworkFunction for Fickle {
     type Flow = u64;
     type Shard = ();
-
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<u64>> {
         self.counts.update(cx, 0, |count| *count += 1)?;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat::{
-    Abort, Admission, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Vector,
-    Verdict,
+    Abort, Admission, Cx, Ending, FlowKey, FunctionSpec, NetworkFunction, Objects, Outcome, Packet,
+    Vector, Verdict,
 };
 use rheostat_base::{LaneId, Time};
 use rheostat_state::txn::Txn;
@@ -86,11 +86,9 @@ impl<F: NetworkFunction<Shard = ()>> NetworkFunction for Disturbed<F> {
     type Flow = F::Flow;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        self.function.packet_set()
+    fn spec(&self) -> FunctionSpec {
+        self.function.spec()
     }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<F::Flow>> {
         self.disturbance.disturb(cx)?;
@@ -111,9 +109,15 @@ impl<F: NetworkFunction<Shard = ()>> NetworkFunction for Disturbed<F> {
         Ok(verdict)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, state: &mut F::Flow) -> Outcome<()> {
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        key: &FlowKey,
+        state: &mut F::Flow,
+        why: Ending,
+    ) -> Outcome<()> {
         self.disturbance.disturb(cx)?;
-        self.function.expired(cx, state)?;
+        self.function.closed(cx, key, state, why)?;
         self.disturbance.disturb(cx)
     }
 
@@ -122,19 +126,11 @@ impl<F: NetworkFunction<Shard = ()>> NetworkFunction for Disturbed<F> {
         let _ = self.disturbance.disturb(cx);
     }
 
-    fn ends_with_run(&self) -> bool {
-        self.function.ends_with_run()
-    }
-
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
         self.disturbance.disturb(cx)?;
         let verdict = self.function.non_flow(cx, packet)?;
         self.disturbance.disturb(cx)?;
         Ok(verdict)
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.function.passes_without_entry()
     }
 
     fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {

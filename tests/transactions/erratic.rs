@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat::{
-    Abort, Admission, Cx, DropReason, NetworkFunction, Objects, Outcome, Packet, PacketSet,
-    ShardInfo, Transactional, Vector, Verdict,
+    Abort, Admission, Cx, DropReason, Ending, FlowKey, FunctionSpec, NetworkFunction, Objects,
+    Outcome, Packet, Transactional, Vector, Verdict,
 };
 
 /// Elements of its object.
@@ -22,7 +22,7 @@ pub(crate) struct Erratic {
 }
 
 /// What it keeps of a flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     /// Everything that it has ever decided about the flow's packets.
     decisions: Vec<u64>,
@@ -99,11 +99,10 @@ impl NetworkFunction for Erratic {
     type Flow = Memory;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
+    fn spec(&self) -> FunctionSpec {
+        let ends_with_run = self.seed.is_multiple_of(2);
+        FunctionSpec { ends_with_run, ..FunctionSpec::five_tuple() }
     }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<Memory>> {
         let luck = self.luck(cx, packet, 0);
@@ -130,7 +129,13 @@ impl NetworkFunction for Erratic {
         Ok(if luck >> 25 & 0x1f == 0 { Verdict::Restart } else { verdict(luck) })
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, memory: &mut Memory) -> Outcome<()> {
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        _: &FlowKey,
+        memory: &mut Memory,
+        _: Ending,
+    ) -> Outcome<()> {
         let last = memory.decisions.pop().unwrap_or(0);
         self.seen.update(cx, (last >> 5 & (SEEN - 1)) as usize, |count| {
             *count = count.wrapping_add(1 << 20)
@@ -144,10 +149,6 @@ impl NetworkFunction for Erratic {
     fn discarded(&self, cx: &mut Cx<'_, ()>, memory: Memory) {
         let at = (memory.decisions[0] & (SEEN - 1)) as usize;
         let _ = self.seen.update(cx, at, |count| *count = count.wrapping_add(1 << 40));
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.seed.is_multiple_of(2)
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {

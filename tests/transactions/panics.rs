@@ -4,8 +4,8 @@ use std::panic;
 use std::sync::Once;
 
 use rheostat::{
-    Admission, Cx, DropReason, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo,
-    Vector, Verdict,
+    Admission, Cx, DropReason, Ending, FlowKey, NetworkFunction, Objects, Outcome, Packet, Vector,
+    Verdict,
 };
 
 use crate::transactions::on_one_lane;
@@ -47,12 +47,6 @@ impl NetworkFunction for Touchy {
     type Flow = u64;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
     fn first(&self, cx: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<u64>> {
         self.packets.update(cx, 0, |packets| *packets += 1)?;
         Ok(Admission::Admit(1, Verdict::Forward))
@@ -70,7 +64,7 @@ impl NetworkFunction for Touchy {
         Ok(Verdict::Forward)
     }
 
-    fn expired(&self, _: &mut Cx<'_, ()>, packets: &mut u64) -> Outcome<()> {
+    fn closed(&self, _: &mut Cx<'_, ()>, _: &FlowKey, packets: &mut u64, _: Ending) -> Outcome<()> {
         assert!(*packets < 3, "what a handler has done that panics is undone");
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat::harness::HarnessReport;
 use rheostat::{
-    Admission, Ahead, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Verdict,
+    Ahead, Cx, FunctionSpec, NetworkFunction, Objects, Outcome, Packet, Prefetch, Verdict,
 };
 
 use crate::transactions::on_one_lane;
@@ -33,19 +33,14 @@ impl NetworkFunction for Recorder {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec::without_flows()
     }
 
-    fn local(&self, _: ShardInfo) {}
-
-    fn prefetch(&self, _: &Packet<'_>, what: Ahead) {
-        self.note(Seen::Prefetched(what));
+    fn prefetch(&self, stage: Prefetch<'_, Recorder>) {
+        let Prefetch::Packet(_, ahead) = stage else { return };
+        self.note(Seen::Prefetched(ahead));
         assert!(!self.panics, "erratic");
-    }
-
-    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
     }
 
     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {

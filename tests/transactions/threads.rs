@@ -8,8 +8,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rheostat::{
-    Admission, Chain, Cx, Distributed, Map, Mix, MixConfig, NetworkFunction, Objects, Outcome,
-    Packet, PacketSet, ShardInfo, Shared, StateLayout, Vector, Verdict,
+    Admission, Chain, Cx, Distributed, Ending, FlowKey, FunctionSpec, Map, Mix, MixConfig,
+    NetworkFunction, Objects, Outcome, Packet, Stage, StateLayout, Vector, Verdict,
 };
 use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
@@ -106,11 +106,9 @@ impl NetworkFunction for Counting {
     type Flow = u64;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { ends_with_run: true, ..FunctionSpec::five_tuple() }
     }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<u64>> {
         self.count(cx, packet)?;
@@ -132,15 +130,17 @@ impl NetworkFunction for Counting {
         Ok(Verdict::Forward)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, packets: &mut u64) -> Outcome<()> {
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        _: &FlowKey,
+        packets: &mut u64,
+        _: Ending,
+    ) -> Outcome<()> {
         self.sums.update(cx, 1, |sum| *sum += *packets)
     }
 
-    fn ends_with_run(&self) -> bool {
-        true
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         metrics.add("counted", self.packets.total());
     }
 }
@@ -196,7 +196,7 @@ fn totals_are_exact_on_any_number_of_lanes() {
             packets: packets.clone(),
         };
         let mut layout = StateLayout::new();
-        let chain = Shared::new(counting, &objects, &mut layout).unwrap();
+        let chain = Stage::on_objects(counting, &objects, &mut layout).unwrap();
         let mix = Mix::new(MixConfig { flows: 500, ..MixConfig::default() }).unwrap();
         let source = WithoutPings { mix, left: PACKETS };
         let report = run_on_threads(lanes, chain, layout, source);

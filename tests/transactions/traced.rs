@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use rheostat::{
-    Admission, Cx, NetworkFunction, Objects, Outcome, Packet, PacketSet, ShardInfo, Shared,
-    StateLayout, Verdict,
+    Cx, FunctionSpec, NetworkFunction, Objects, Outcome, Packet, Stage, StateLayout, Verdict,
 };
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
 use rheostat_io::TxQueue;
@@ -25,14 +24,8 @@ impl NetworkFunction for Pass {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec::without_flows()
     }
 
     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
@@ -89,7 +82,7 @@ fn frame(payload: usize) -> Vec<u8> {
 /// left.
 fn run(marks: &[u8], network: Option<Network>) -> (u64, Vec<usize>) {
     let (objects, mut layout) = (Objects::new(1), StateLayout::new());
-    let chain = AnyChain::new(Shared::new(Pass, &objects, &mut layout).unwrap(), layout);
+    let chain = AnyChain::new(Stage::on_objects(Pass, &objects, &mut layout).unwrap(), layout);
     let orientations = vec![Orientation::Inside];
     let steering = Steering::new(&HashKey::MICROSOFT, 16, 1, orientations).unwrap();
     let steering = Arc::new(chain.steering_for(steering).unwrap());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rheostat::{Chain, Chain2, Harness, Mix, MixConfig, Objects, Shared, StateLayout};
+use rheostat::{Chain, Chain2, Harness, Mix, MixConfig, Objects, Stage, StateLayout};
 use rheostat_base::{LaneId, Time};
 use rheostat_io::Collected;
 use rheostat_run::LaneSample;
@@ -43,7 +43,7 @@ pub(crate) fn run(plan: Plan, share: f64) -> (Outcome, u64, u64) {
         let function = Erratic::new(&objects, name, seed, plan.panics);
         seen.push(function.seen.clone());
         let function = Disturbed { function, disturbance: disturbance.clone() };
-        Shared::new(function, &objects, &mut layout).expect("room for two states")
+        Stage::on_objects(function, &objects, &mut layout).expect("room for two states")
     };
     let chain = Chain2(stage("first", plan.seed), stage("second", plan.seed + 7));
     let outcome = try_out(plan, chain, layout);
@@ -112,7 +112,7 @@ fn functions_on_objects_of_two_runs_make_no_chain() {
     let mut stage = |name| {
         let objects = Objects::new(1);
         let function = Erratic::new(&objects, name, 1, false);
-        Shared::new(function, &objects, &mut layout).expect("room for two states")
+        Stage::on_objects(function, &objects, &mut layout).expect("room for two states")
     };
     let chain = Chain2(stage("first"), stage("second"));
     try_out(Plan { seed: 1, lanes: 1, flows: 128, panics: false }, chain, layout);

@@ -133,7 +133,7 @@ fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
     let chain = chains::without_logs(app, &config, 1)?.chain;
     let packet_set = match &config.serve {
         Some(_) => PacketSet::five_tuple().only(Protocols::TCP),
-        None => chain.steering(),
+        None => chain.spec().steering(),
     };
     let preflight = match args.offline {
         true => {

@@ -90,7 +90,7 @@ impl MemoryPlan {
     ) -> MemoryPlan {
         let (lanes, shards) = (sizes.lanes as u64, config.state.shards as u64);
         let capacity = usize::try_from(config.state.flows_per_shard()).unwrap_or(usize::MAX);
-        let table = TableConfig { capacity, aliases: chain.aliases() };
+        let table = TableConfig { capacity, aliases: chain.spec().aliases };
         let flows = table.bytes(chain.layout()).map_or(u64::MAX, |bytes| bytes as u64);
         let shard = chain.shard_bytes() as u64
             + sizes.fragments.bytes() as u64
@@ -304,7 +304,7 @@ fn local_bytes(chain: &AnyChain, steering: &Arc<Steering>) -> u64 {
     let before = allocation::live_bytes();
     let shards = steering.shards();
     let (id, hasher, steering) = (ShardId(0), FlowHasher::fixed(), steering.clone());
-    let local = chain.local(ShardInfo { id, shards, seed: 0, flows: 1, hasher, steering });
+    let local = chain.shard(ShardInfo { id, shards, seed: 0, flows: 1, hasher, steering });
     let after = allocation::live_bytes();
     drop(local);
     after.saturating_sub(before)

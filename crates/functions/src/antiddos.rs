@@ -22,9 +22,10 @@ use rheostat_state::txn::Objects;
 use rheostat_steer::{PacketSet, Protocols, Side};
 
 use rheostat_nf::Cx;
+use rheostat_nf::NetworkFunction;
 use rheostat_nf::Packet;
-use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{Admission, Ending, FunctionSpec, Outcome, Verdict};
+use rheostat_packet::FlowKey;
 
 /// The settings of the detector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub struct AntiDdos {
 }
 
 /// What the detector remembers of a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FlowState {
     /// The direction of its first packet.
     opened_forward: bool,
@@ -140,12 +141,13 @@ impl NetworkFunction for AntiDdos {
     type Flow = FlowState;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
+    fn spec(&self) -> FunctionSpec {
         let protocols = if self.config.udp { Protocols::TCP_UDP } else { Protocols::TCP };
-        PacketSet::five_tuple().only(protocols)
+        FunctionSpec {
+            passes_without_entry: true,
+            ..FunctionSpec::named_by(PacketSet::five_tuple().only(protocols))
+        }
     }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<FlowState>> {
         if self.config.from.is_some_and(|side| side != packet.side()) {
@@ -193,7 +195,13 @@ impl NetworkFunction for AntiDdos {
         Ok(Verdict::Forward)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, ()>, state: &mut FlowState) -> Outcome<()> {
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        _: &FlowKey,
+        state: &mut FlowState,
+        _: Ending,
+    ) -> Outcome<()> {
         self.leave(cx, state)
     }
 
@@ -202,11 +210,7 @@ impl NetworkFunction for AntiDdos {
         let _ = self.leave(cx, &state);
     }
 
-    fn passes_without_entry(&self) -> bool {
-        true
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         let (flow_counts, counts) = (self.flow_counts.total(), self.counts.total());
         for (name, count) in [
             ("antiddos_flows", flow_counts.flows.max(0) as u64),

@@ -16,19 +16,18 @@ pub use registration::BRIDGE;
 use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use rheostat_base::{DeviceId, DropReason};
+use rheostat_base::{Counter, DeviceId, DropReason};
 use rheostat_run::Metrics;
 use rheostat_state::object::{Distributed, Hashed};
 use rheostat_state::txn::{Objects, Txn};
-use rheostat_steer::PacketSet;
 
 use crate::ageing_map::{AgeingMap, Entry};
 use rheostat_nf::Cx;
 use rheostat_nf::DeviceSet;
 use rheostat_nf::Packet;
 use rheostat_nf::Reading;
-use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{Ahead, NetworkFunction, ShardInfo};
+use rheostat_nf::{Ahead, NetworkFunction};
+use rheostat_nf::{FunctionSpec, General, Outcome, Prefetch, Steady, Verdict};
 
 /// The settings of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,30 +190,31 @@ impl NetworkFunction for Bridge {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec::without_flows()
     }
 
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
-    }
-
-    fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
-        unreachable!("without a packet set there are no flows")
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        packet: &mut Packet<'_>,
+        (): &mut (),
+    ) -> Outcome<Verdict> {
+        self.non_flow(cx, packet)
     }
 
     #[inline(always)]
-    fn reading(&self) -> impl Reading {
-        self
+    fn steady<'a>(&'a self, _: &'a [Counter]) -> impl Steady<()> {
+        General(self)
     }
 
     #[inline]
-    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
-        if let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().link()) {
-            self.stations.prefetch(&from, what);
-            self.stations.prefetch(&to, what);
+    fn prefetch(&self, stage: Prefetch<'_, Bridge>) {
+        if let Prefetch::Packet(packet, ahead) = stage
+            && let Some(Ends { from, to }) = Ends::of(packet.data(), packet.mbuf().link())
+        {
+            self.stations.prefetch(&from, ahead);
+            self.stations.prefetch(&to, ahead);
         }
     }
 
@@ -244,7 +244,7 @@ impl NetworkFunction for Bridge {
         self.stations.reclaim(cx)
     }
 
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         let counts = self.counts.total();
         for (name, count) in [
             ("bridge_learned", counts.learned),

@@ -22,17 +22,16 @@ use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason};
 use rheostat_ip::{Received, RunLimit, Unreachable};
-use rheostat_packet::Network;
 use rheostat_packet::wire::tcp_option::TcpOption;
 use rheostat_packet::wire::{icmpv4, icmpv6};
-use rheostat_steer::PacketSet;
+use rheostat_packet::{FlowKey, Network};
 
 use connection::{Phase, Segment, TcpVerdict, Track};
 use rheostat_nf::Cx;
+use rheostat_nf::NetworkFunction;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
-use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{Admission, Ending, FunctionSpec, Outcome, Verdict};
 use steady::OpenFlows;
 
 /// The settings of a firewall.
@@ -95,7 +94,7 @@ impl Firewall {
             });
             let Some(track) = opened else { return Admission::Refuse(DropReason::TcpInvalid) };
             if track.is_half_open() {
-                if !cx.local().open_half(self.config.half_open_per_shard) {
+                if !cx.shard().open_half(self.config.half_open_per_shard) {
                     return Admission::Refuse(DropReason::HalfOpenLimit);
                 }
                 cx.set_evictable(true);
@@ -133,7 +132,7 @@ impl Firewall {
     /// Tells the sender of a packet that is not let through, as often as the shard may.
     fn reject(&self, cx: &mut Cx<'_, Limits>, packet: &Packet<'_>) -> Outcome<()> {
         let now = cx.now();
-        if !cx.local().may_answer(now) {
+        if !cx.shard().may_answer(now) {
             return Ok(());
         }
         let (received, headers) = (Received::from(packet.mbuf()), packet.headers());
@@ -149,16 +148,8 @@ impl NetworkFunction for Firewall {
     type Flow = Track;
     type Shard = Limits;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn decides_lifetime(&self) -> bool {
-        true
-    }
-
-    fn local(&self, shard: ShardInfo) -> Limits {
-        Limits::new(self.errors.of_shard(self.config.rejects_per_second, shard.shards))
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { decides_lifetime: true, ..FunctionSpec::five_tuple() }
     }
 
     fn first(&self, cx: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Admission<Track>> {
@@ -201,7 +192,7 @@ impl NetworkFunction for Firewall {
                 TcpVerdict::Restart => return Ok(Verdict::Restart),
             }
             if was_half_open && !state.is_half_open() {
-                cx.local().close_half();
+                cx.shard().close_half();
                 cx.set_evictable(false);
             }
         } else if !packet.is_later_fragment() {
@@ -216,16 +207,23 @@ impl NetworkFunction for Firewall {
         OpenFlows::of(self)
     }
 
-    fn expired(&self, cx: &mut Cx<'_, Limits>, state: &mut Track) -> Outcome<()> {
+    fn closed(
+        &self,
+        cx: &mut Cx<'_, Limits>,
+        _: &FlowKey,
+        state: &mut Track,
+        _: Ending,
+    ) -> Outcome<()> {
         if state.is_half_open() {
-            cx.local().close_half();
+            cx.shard().close_half();
         }
         Ok(())
     }
 
-    fn discarded(&self, cx: &mut Cx<'_, Limits>, mut state: Track) {
-        // `expired` of this function cannot abort.
-        let _ = self.expired(cx, &mut state);
+    fn discarded(&self, cx: &mut Cx<'_, Limits>, state: Track) {
+        if state.is_half_open() {
+            cx.shard().close_half();
+        }
     }
 
     fn non_flow(&self, _: &mut Cx<'_, Limits>, packet: &mut Packet<'_>) -> Outcome<Verdict> {

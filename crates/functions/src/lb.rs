@@ -37,7 +37,7 @@ pub use shard::LbShard;
 use std::sync::Arc;
 
 use rheostat_base::{Counter, DropReason};
-use rheostat_ip::{RateLimit, RunLimit};
+use rheostat_ip::RunLimit;
 use rheostat_packet::wire::{TcpFlags, protocol, udp};
 use rheostat_packet::{Family, FlowKey, Network};
 use rheostat_run::Metrics;
@@ -49,7 +49,7 @@ use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
 use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{FunctionSpec, NetworkFunction};
 use service_map::{Seat, ServiceMap};
 use steady::OpenFlows;
 
@@ -67,7 +67,7 @@ pub struct Lb {
 }
 
 /// What the load balancer remembers of a flow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FlowState {
     hash: u64,
     seat: Seat,
@@ -129,7 +129,7 @@ impl Lb {
         let key = packet.key();
         let hash = self.hash.flow(&key);
         let Some(seat) = self.choose(cx, packet, number, &key, hash) else {
-            cx.local().counts.no_backend += 1;
+            cx.shard().counts.no_backend += 1;
             return Ok(Admission::Refuse(DropReason::NoBackend));
         };
         if self.service(number).mode == Mode::Nat {
@@ -140,7 +140,7 @@ impl Lb {
             seat,
             port: key.first_port(),
             phase: Phase::opened_by(tcp),
-            checked: cx.local().generation() as u32,
+            checked: cx.shard().generation() as u32,
         };
         cx.set_evictable(true);
         cx.expire_in(state.phase.lifetime(tcp.is_some(), &self.config.timeouts));
@@ -148,7 +148,7 @@ impl Lb {
         if let Verdict::Drop(reason) = verdict {
             return Ok(Admission::Refuse(reason));
         }
-        cx.local().counts.flows += 1;
+        cx.shard().counts.flows += 1;
         Ok(Admission::Admit(state, verdict))
     }
 
@@ -163,8 +163,8 @@ impl Lb {
         hash: u64,
     ) -> Option<Seat> {
         let named = self.named(cx, packet, number);
-        cx.local().counts.named += u64::from(named.is_some());
-        let table = &cx.local().assignment().clone().tables[usize::from(number)];
+        cx.shard().counts.named += u64::from(named.is_some());
+        let table = &cx.shard().assignment().clone().tables[usize::from(number)];
         if self.service(number).mode != Mode::Nat {
             let picked = || table.pick(hash).map(|backend| backend as u16);
             return named.or_else(picked).map(|backend| Seat { service: number, backend });
@@ -186,7 +186,7 @@ impl Lb {
         let end = packet.data().len().min(headers.end as usize);
         let payload = packet.data().get(usize::from(headers.l4) + udp::HEADER..end)?;
         let backend = self.map.server(number, routing.server_id(payload)?)?;
-        (cx.local().assignment().health(number, backend) != Health::Down).then_some(backend)
+        (cx.shard().assignment().health(number, backend) != Health::Down).then_some(backend)
     }
 
     /// The key of a client's flow once its packets go to the backend.
@@ -216,7 +216,7 @@ impl Lb {
         let Some(port) = service.ports.first().map(|range| range.low) else {
             return Ok(self.stranger(packet));
         };
-        cx.local().counts.unpinned_answers += 1;
+        cx.shard().counts.unpinned_answers += 1;
         Ok(Admission::Pass(self.answer_as(packet, service.vip, port)))
     }
 
@@ -238,19 +238,19 @@ impl Lb {
     ) -> Outcome<Option<Verdict>> {
         let service = self.service(state.seat.service);
         if service.on_down == OnDown::Reset && service.protocol == protocol::TCP {
-            cx.local().counts.reset += 1;
+            cx.shard().counts.reset += 1;
             cx.close();
             self.reset(cx, packet)?;
             return Ok(Some(Verdict::Drop(DropReason::NoBackend)));
         }
-        cx.local().counts.moved += 1;
+        cx.shard().counts.moved += 1;
         if service.mode == Mode::Nat {
             // Another backend is another second key.
             return Ok(Some(Verdict::Restart));
         }
-        let table = &cx.local().assignment().tables[usize::from(state.seat.service)];
+        let table = &cx.shard().assignment().tables[usize::from(state.seat.service)];
         let Some(backend) = table.pick(state.hash) else {
-            cx.local().counts.no_backend += 1;
+            cx.shard().counts.no_backend += 1;
             return Ok(Some(Verdict::Drop(DropReason::NoBackend)));
         };
         state.seat.backend = backend as u16;
@@ -262,32 +262,17 @@ impl NetworkFunction for Lb {
     type Flow = FlowState;
     type Shard = LbShard;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    /// By the client alone where addresses are translated: that is the end which both keys of a flow have.
-    fn steering(&self) -> PacketSet {
-        if self.aliases() { PacketSet::outer_endpoint() } else { PacketSet::five_tuple() }
-    }
-
-    fn aliases(&self) -> bool {
-        self.config.services.iter().any(|service| service.mode == Mode::Nat)
-    }
-
-    /// The table of backends stands in for the entry: no packet depends on being remembered.
-    fn passes_without_entry(&self) -> bool {
-        true
-    }
-
-    fn decides_lifetime(&self) -> bool {
-        true
-    }
-
-    fn local(&self, shard: ShardInfo) -> LbShard {
-        let rate = self.config.answers_per_second;
-        let limits = (self.errors.of_shard(rate, shard.shards), RateLimit::new(rate, rate));
-        LbShard::new(&self.board, shard.id, limits, shard.seed)
+    fn spec(&self) -> FunctionSpec {
+        let aliases = self.config.services.iter().any(|service| service.mode == Mode::Nat);
+        FunctionSpec {
+            // By the client alone where addresses are translated: that is the end which both keys of a flow have.
+            steering: aliases.then(PacketSet::outer_endpoint),
+            aliases,
+            // The table of backends stands in for the entry: no packet depends on being remembered.
+            passes_without_entry: true,
+            decides_lifetime: true,
+            ..FunctionSpec::five_tuple()
+        }
     }
 
     fn first(
@@ -346,19 +331,19 @@ impl NetworkFunction for Lb {
             && named != state.seat.backend
         {
             // Another connection between the same endpoints: the ID says more than they do.
-            cx.local().counts.named += 1;
+            cx.shard().counts.named += 1;
             if self.service(state.seat.service).mode == Mode::Nat {
                 return Ok(Verdict::Restart);
             }
             state.seat.backend = named;
         }
         let Seat { service, backend } = state.seat;
-        if cx.local().assignment().health(service, backend) == Health::Down
+        if cx.shard().assignment().health(service, backend) == Health::Down
             && let Some(verdict) = self.leave(cx, packet, state)?
         {
             return Ok(verdict);
         }
-        state.checked = cx.local().generation() as u32;
+        state.checked = cx.shard().generation() as u32;
         self.deliver(cx, packet, state.seat, state.hash)
     }
 
@@ -369,7 +354,7 @@ impl NetworkFunction for Lb {
 
     /// There was no room for the flow, or it was refused by another function.
     fn discarded(&self, cx: &mut Cx<'_, LbShard>, _: FlowState) {
-        cx.local().counts.unpinned += 1;
+        cx.shard().counts.unpinned += 1;
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, LbShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
@@ -385,7 +370,7 @@ impl NetworkFunction for Lb {
     }
 
     fn periodic(&self, cx: &mut Cx<'_, LbShard>) -> Outcome<()> {
-        cx.local().renew(&self.board);
+        cx.shard().renew(&self.board);
         Ok(())
     }
 

@@ -26,14 +26,14 @@ use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
 use rheostat_packet::wire::tcp::TcpFlags;
 use rheostat_run::Metrics;
-use rheostat_steer::PacketSet;
 
 use log::LogEnd;
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
-use rheostat_nf::{Admission, Ending, Outcome, Verdict};
+use rheostat_nf::{Admission, Ending, FunctionSpec, Outcome, ShardState, Verdict};
 use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_state::Handle;
 
 /// How long packets may follow the end of a connection and still belong to it: the last
 /// acknowledgement, and what is sent again.
@@ -80,6 +80,22 @@ pub struct MonitorShard {
     counts: Counts,
 }
 
+impl ShardState<Monitor> for MonitorShard {
+    fn of(monitor: &Monitor, shard: ShardInfo, _: Handle<FlowState>) -> MonitorShard {
+        let top = monitor.config.top.as_ref();
+        MonitorShard {
+            id: shard.id,
+            log: monitor.log.as_ref().map(MonitorLog::open),
+            whole: top.map(Talkers::new),
+            // Without a log they have no reader.
+            recent: top
+                .filter(|top| top.interval.is_some() && monitor.log.is_some())
+                .map(|top| (Talkers::new(top), 0)),
+            counts: Counts::default(),
+        }
+    }
+}
+
 /// What the monitor counts in one shard.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -117,7 +133,7 @@ impl Monitor {
     ) {
         state.count(packet, flags, cx.now());
         if state.has_much_to_tell() {
-            cx.local().tell(&packet.arrival_key(), state);
+            cx.shard().tell(&packet.arrival_key(), state);
         }
         cx.expire_in(self.lifetime(state));
     }
@@ -163,22 +179,13 @@ impl NetworkFunction for Monitor {
     type Flow = FlowState;
     type Shard = MonitorShard;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn local(&self, shard: ShardInfo) -> MonitorShard {
-        let talkers = Talkers::new;
-        let top = self.config.top.as_ref();
-        MonitorShard {
-            id: shard.id,
-            log: self.log.as_ref().map(MonitorLog::open),
-            whole: top.map(talkers),
-            // Without a log they have no reader.
-            recent: top
-                .filter(|top| top.interval.is_some() && self.log.is_some())
-                .map(|top| (talkers(top), 0)),
-            counts: Counts::default(),
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec {
+            // Records end before connections do.
+            keeps_own_flows: true,
+            ends_with_run: true,
+            passes_without_entry: true,
+            ..FunctionSpec::five_tuple()
         }
     }
 
@@ -203,16 +210,16 @@ impl NetworkFunction for Monitor {
     ) -> Outcome<Verdict> {
         if packet.is_icmp_error() {
             state.count_error();
-            cx.local().count_other(packet);
+            cx.shard().count_other(packet);
             return Ok(Verdict::Forward);
         }
         let (now, flags) = (cx.now(), flags_of(packet));
         let opens = flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN;
         if opens && state.is_over() {
-            cx.local().report(&packet.arrival_key(), state, state.end_reason(), false);
+            cx.shard().report(&packet.arrival_key(), state, state.end_reason(), false);
             *state = FlowState::new(now, packet.is_forward());
         } else if state.is_due(now, self.config.active) {
-            cx.local().report(&packet.arrival_key(), state, EndReason::Active, false);
+            cx.shard().report(&packet.arrival_key(), state, EndReason::Active, false);
             state.go_on(now);
         }
         self.count(cx, packet, flags, state);
@@ -224,46 +231,33 @@ impl NetworkFunction for Monitor {
         steady::Counted(self)
     }
 
-    fn ended(
+    fn closed(
         &self,
         cx: &mut Cx<'_, MonitorShard>,
         key: &FlowKey,
         state: &mut FlowState,
-        ending: Ending,
+        why: Ending,
     ) -> Outcome<()> {
-        let reason = match ending {
+        let reason = match why {
             _ if state.is_over() => state.end_reason(),
             Ending::Expired | Ending::Closed => EndReason::Idle,
             Ending::Evicted => EndReason::LackOfResources,
             Ending::Stopped => EndReason::Forced,
         };
-        cx.local().report(key, state, reason, ending == Ending::Stopped);
+        cx.shard().report(key, state, reason, why == Ending::Stopped);
         Ok(())
-    }
-
-    /// Records end before connections do.
-    fn keeps_own_flows(&self) -> bool {
-        true
-    }
-
-    fn ends_with_run(&self) -> bool {
-        true
     }
 
     fn discarded(&self, cx: &mut Cx<'_, MonitorShard>, mut state: FlowState) {
         let untold = state.take_untold();
-        let counts = &mut cx.local().counts;
+        let counts = &mut cx.shard().counts;
         counts.other_packets += untold.packets;
         counts.other_bytes += untold.bytes;
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, MonitorShard>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        cx.local().count_other(packet);
+        cx.shard().count_other(packet);
         Ok(Verdict::Forward)
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        true
     }
 
     /// At the end of an interval, sends its rankings to the log.
@@ -272,7 +266,7 @@ impl NetworkFunction for Monitor {
             return Ok(());
         };
         let number = cx.now().as_nanos() / u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-        let MonitorShard { id, log: Some(log), recent: Some((talkers, current)), .. } = cx.local()
+        let MonitorShard { id, log: Some(log), recent: Some((talkers, current)), .. } = cx.shard()
         else {
             return Ok(());
         };

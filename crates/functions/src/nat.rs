@@ -64,24 +64,20 @@ use rheostat_base::{Counter, DropReason};
 use rheostat_ip::RunLimit;
 use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
-use rheostat_state::{Gauges, Handle, Quota};
-use rheostat_steer::{PacketSet, Side, Translation};
+use rheostat_state::{Gauges, Quota};
+use rheostat_steer::{PacketSet, Side};
 
 use bind::{Bound, Request};
 use closing::Opening;
-use crowd::Crowds;
 use flow::{Binding, Stage, Translated};
 use lifetime::Lifetime;
-use mapping::Mappings;
-use ports::PortSets;
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
 use rheostat_nf::{Admission, Ending, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{FunctionSpec, NetworkFunction, Prefetch};
 use rules::{Inbound, Outbound, Rules, prohibit};
-use shard::{Counts, Permissions, SharedClasses};
-use silence::Silence;
+use shard::{Counts, SharedClasses};
 use steady::SettledFlows;
 
 const TCP: u8 = 6;
@@ -102,8 +98,6 @@ pub struct Nat {
     /// One value: mappings of all shards that have lost their port to others and still have flows. Of a shard's own, the lane
     /// that has the shard sees each: it has counted them, or got the shard from the lane that did.
     dispossessed: Gauges,
-    /// Where flows have their state.
-    place: Option<Handle<FlowState>>,
 }
 
 impl Nat {
@@ -119,7 +113,6 @@ impl Nat {
             usage: None,
             errors: RunLimit::unlimited(),
             dispossessed: Gauges::new(1),
-            place: None,
             rules: Rules::new(config)?,
         })
     }
@@ -148,12 +141,12 @@ impl Nat {
             Outbound::Open { inner, remote, is_hairpin, .. } => (inner, remote, is_hairpin),
         };
         let (key, now) = (packet.key(), cx.now());
-        let (shard, flows) = cx.local_and_flows();
+        let (shard, flows) = cx.shard_and_flows();
         let request = Request { key, inner, remote, opening: opening(packet), now };
         let bound = match self.bind(shard, flows, &request) {
             Ok(bound) => bound,
             Err(reason) => {
-                if cx.local().answers.allow(now) {
+                if cx.shard().answers.allow(now) {
                     prohibit(cx, packet)?;
                 }
                 return Ok(Admission::Refuse(reason));
@@ -167,13 +160,13 @@ impl Nat {
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, true) {
             let whose = (key.protocol(), key.zone());
-            self.release(cx.local(), whose, (translated, Stage::Waiting), now, false);
+            self.release(cx.shard(), whose, (translated, Stage::Waiting), now, false);
             return Ok(Admission::Refuse(reason));
         }
         state.note(packet, true);
-        cx.local().counts.hairpinned += u64::from(is_hairpin);
+        cx.shard().counts.hairpinned += u64::from(is_hairpin);
         let external_key = ends.external_key(key.protocol(), key.zone());
-        cx.local().silence.forget(&external_key, now);
+        cx.shard().silence.forget(&external_key, now);
         cx.alias(external_key);
         cx.set_evictable(true);
         cx.expire_in(self.lifetime(&state));
@@ -192,13 +185,13 @@ impl Nat {
         };
         let key = packet.key();
         let admitted = match opens {
-            true => self.admit(cx.local(), &key, (external, remote)),
+            true => self.admit(cx.shard(), &key, (external, remote)),
             false => None,
         };
         let Some((ends, binding, mapping)) = admitted else {
             let now = cx.now();
             if is_syn {
-                cx.local().silence.note(packet, now);
+                cx.shard().silence.note(packet, now);
             }
             return Admission::Refuse(DropReason::NoMapping);
         };
@@ -207,13 +200,14 @@ impl Nat {
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, false) {
             let (now, whose) = (cx.now(), (key.protocol(), key.zone()));
-            self.release(cx.local(), whose, (translated, Stage::Waiting), now, false);
+            self.release(cx.shard(), whose, (translated, Stage::Waiting), now, false);
             return Admission::Refuse(reason);
         }
         state.note(packet, false);
         let inner_key = ends.inner_key(key.protocol(), key.zone());
+        let (&mut NatShard { place, .. }, flows) = cx.shard_and_flows();
         // A connection of the inner endpoint over a port that another mapping has got since.
-        if let Some(former) = self.displaceable(cx.local_and_flows().1, &inner_key) {
+        if let Some(former) = self.displaceable(place, flows, &inner_key) {
             cx.displace(former);
         }
         cx.alias(inner_key);
@@ -240,11 +234,11 @@ impl Nat {
         state: &mut FlowState,
     ) -> Option<Verdict> {
         let (outbound, translated) = (packet.is_forward(), state.translated.as_mut()?);
-        let has_lost_port = self.has_lost_port(cx.local(), translated);
+        let has_lost_port = self.has_lost_port(cx.shard(), translated);
         if translated.binding == Binding::Asked && !has_lost_port {
             if outbound {
-                self.keep(cx.local(), translated);
-            } else if !self.is_kept(cx.local(), translated.mapping) {
+                self.keep(cx.shard(), translated);
+            } else if !self.is_kept(cx.shard(), translated.mapping) {
                 cx.close();
                 return Some(Verdict::Drop(DropReason::NoMapping));
             }
@@ -277,7 +271,7 @@ impl Nat {
         let Some(translated) = state.translated else { return };
         let (now, has_rested) = (cx.now(), is_expired && state.stage == Stage::Closed);
         let (whose, flow) = ((state.protocol, zone), (translated, state.stage));
-        self.release(cx.local(), whose, flow, now, has_rested);
+        self.release(cx.shard(), whose, flow, now, has_rested);
     }
 
     #[inline]
@@ -295,56 +289,19 @@ impl NetworkFunction for Nat {
     type Flow = FlowState;
     type Shard = NatShard;
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn steering(&self) -> PacketSet {
-        match self.rules.config.mapping {
+    fn spec(&self) -> FunctionSpec {
+        let steering = match self.rules.config.mapping {
             Mapping::EndpointIndependent => PacketSet::inner_endpoint(),
             Mapping::AddressAndPortDependent => PacketSet::five_tuple(),
-        }
-    }
-
-    fn aliases(&self) -> bool {
-        true
-    }
-
-    /// Mappings live as long as their flows.
-    fn depends_on_flows(&self) -> bool {
-        true
-    }
-
-    fn translation(&self) -> Option<Translation> {
-        Some(self.rules.translation())
-    }
-
-    fn placed(&mut self, place: Handle<FlowState>) {
-        self.place = Some(place);
-    }
-
-    fn decides_lifetime(&self) -> bool {
-        true
-    }
-
-    fn local(&self, shard: ShardInfo) -> NatShard {
-        let classes = self.classes.get(&shard.steering, &self.rules.config.ports);
-        NatShard {
-            id: shard.id,
-            rng: NatShard::rng(shard.seed),
-            sets: PortSets::new(self.rules.pool.len()),
-            crowds: Crowds::default(),
-            displaced: None,
-            zone: 0,
-            usage: self.usage.as_ref().map(PortUsage::open),
-            classes,
-            steering: shard.steering,
-            mappings: Mappings::default(),
-            permissions: Permissions::default(),
-            answers: self.errors.of_shard(self.rules.config.answers_per_second, shard.shards),
-            silence: Silence::new(self.rules.config.silence),
-            log: self.log.as_ref().map(MappingLog::open),
-            counts: Counts::default(),
+        };
+        FunctionSpec {
+            steering: Some(steering),
+            aliases: true,
+            translation: Some(self.rules.translation()),
+            // Mappings live as long as their flows.
+            depends_on_flows: true,
+            decides_lifetime: true,
+            ..FunctionSpec::five_tuple()
         }
     }
 
@@ -404,7 +361,7 @@ impl NetworkFunction for Nat {
         let refreshes = state.note(packet, outbound) || outbound;
         let stage = state.stage_after(outbound);
         if stage != state.stage {
-            self.turn(cx.local(), packet.arrival_key().zone(), state, stage);
+            self.turn(cx.shard(), packet.arrival_key().zone(), state, stage);
             // What is over gives way to others, in the table as with its port.
             cx.set_evictable(stage != Stage::Firm);
         }
@@ -422,32 +379,28 @@ impl NetworkFunction for Nat {
         SettledFlows::of(self)
     }
 
-    fn undo(&self, packet: &mut Packet<'_>, state: &mut FlowState) {
-        if let Some(Translated { ends, .. }) = state.translated {
-            ends.untranslate(packet, packet.is_forward());
-        }
-    }
-
-    #[inline]
-    fn ends_soon(&self, shard: &NatShard, state: &FlowState) {
-        if let Some(translated) = &state.translated {
-            self.prefetch_release(shard, state.protocol, translated);
-        }
-    }
-
-    fn ended(
+    fn closed(
         &self,
         cx: &mut Cx<'_, NatShard>,
         key: &FlowKey,
         state: &mut FlowState,
-        ending: Ending,
+        why: Ending,
     ) -> Outcome<()> {
-        self.give_up(cx, state, key.zone(), ending == Ending::Expired);
+        self.give_up(cx, state, key.zone(), why == Ending::Expired);
         Ok(())
     }
 
+    #[inline]
+    fn prefetch(&self, stage: Prefetch<'_, Nat>) {
+        if let Prefetch::End(shard, FlowState { protocol, translated: Some(translated), .. }) =
+            stage
+        {
+            self.prefetch_release(shard, *protocol, translated);
+        }
+    }
+
     fn discarded(&self, cx: &mut Cx<'_, NatShard>, state: FlowState) {
-        let zone = cx.local().zone;
+        let zone = cx.shard().zone;
         self.give_up(cx, &state, zone, false);
     }
 
@@ -456,7 +409,7 @@ impl NetworkFunction for Nat {
     }
 
     fn periodic(&self, cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
-        if let NatShard { sets, crowds, usage: Some(usage), .. } = cx.local() {
+        if let NatShard { sets, crowds, usage: Some(usage), .. } = cx.shard() {
             usage.publish(sets, crowds);
         }
         silence::answer_unsolicited(cx)

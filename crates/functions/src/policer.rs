@@ -32,11 +32,12 @@ use rheostat_run::Metrics;
 use rheostat_steer::{PacketSet, Side, Whose};
 
 use rheostat_nf::Cx;
+use rheostat_nf::NetworkFunction;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
-use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{Admission, FunctionSpec, Outcome, Verdict};
 use steady::Buckets;
+use subscriber::Subscriber;
 
 /// How long a bucket stays that could be forgotten: traffic that uses little of its rate is not to
 /// make a new one for every packet.
@@ -102,9 +103,10 @@ pub struct Policer {
 }
 
 /// What the policer keeps of a metered address.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum FlowState {
     /// Everything passes.
+    #[default]
     Exempt,
     /// A bucket.
     Metered(Metered),
@@ -152,12 +154,18 @@ impl Policer {
         let mut bucket = state.bucket;
         let colour = meter.colour(&mut bucket, cx.now(), self.bytes(packet), before);
         state.bucket = bucket;
-        cx.local().packets[colour as usize] += 1;
+        cx.shard().packets[colour as usize] += 1;
         if !state.is_kept && meter.is_half_empty(&bucket) {
             state.is_kept = true;
             cx.set_evictable(false);
         }
         cx.expire_at(meter.full_at(&bucket).max(cx.now() + LINGER));
+        self.apply(packet, colour)
+    }
+
+    /// Marks a packet of `colour`, unless it is dropped.
+    #[inline]
+    fn apply(&self, packet: &mut Packet<'_>, colour: Colour) -> Verdict {
         match self.config.actions.of(colour) {
             Action::Drop => Verdict::Drop(DropReason::Policed),
             action => {
@@ -165,6 +173,31 @@ impl Policer {
                 Verdict::Forward
             }
         }
+    }
+
+    /// The subscriber of a packet and its meter, where buckets are not beside flows.
+    ///
+    /// # Errors
+    /// The verdict on a packet that is not metered.
+    #[inline]
+    fn metered(&self, packet: &Packet<'_>) -> Result<(Subscriber, &Meter), Verdict> {
+        let PolicerConfig { classes, subject, pass_non_ip, .. } = &self.config;
+        let Some(ends) = packet.addresses() else {
+            let verdict = Verdict::Drop(DropReason::NotIp);
+            return Err(if *pass_non_ip { Verdict::Forward } else { verdict });
+        };
+        if !self.is_metered(packet) {
+            return Err(Verdict::Forward);
+        }
+        let (address, subscriber) = subject.of(packet.side(), &ends);
+        let meter = classes.meter(classes.class_of(address)).ok_or(Verdict::Forward)?;
+        Ok((subscriber, meter))
+    }
+
+    /// The verdict on a packet of a subscriber for whose bucket there is no room.
+    fn without_room(&self) -> Verdict {
+        let pass = self.config.pass_when_full;
+        if pass { Verdict::Forward } else { Verdict::Drop(DropReason::TableFull) }
     }
 
     /// The colour that a packet comes with.
@@ -217,15 +250,13 @@ impl NetworkFunction for Policer {
     type Flow = FlowState;
     type Shard = Tally;
 
-    const COUNTS: &'static [&'static str] = &COLOURS;
-
-    fn packet_set(&self) -> PacketSet {
+    fn spec(&self) -> FunctionSpec {
         let Subject { whose, v4, v6 } = self.config.subject;
-        PacketSet::address(whose, v4, v6)
-    }
-
-    fn local(&self, _: ShardInfo) -> Tally {
-        Tally::default()
+        FunctionSpec {
+            passes_without_entry: self.config.pass_when_full,
+            counts: COLOURS.to_vec(),
+            ..FunctionSpec::named_by(PacketSet::address(whose, v4, v6))
+        }
     }
 
     fn first(
@@ -240,7 +271,7 @@ impl NetworkFunction for Policer {
             cx.expire_in(LINGER);
             return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
         };
-        let since = cx.now().max(cx.local().reclaimed);
+        let since = cx.now().max(cx.shard().reclaimed);
         let mut state = Metered { bucket: meter.full(since), class, is_kept: false };
         let verdict = if self.is_metered(packet) {
             self.police(cx, packet, &mut state)
@@ -280,13 +311,9 @@ impl NetworkFunction for Policer {
 
     fn periodic(&self, cx: &mut Cx<'_, Tally>) -> Outcome<()> {
         let now = cx.now();
-        let reclaimed = &mut cx.local().reclaimed;
+        let reclaimed = &mut cx.shard().reclaimed;
         *reclaimed = now.max(*reclaimed);
         Ok(())
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.config.pass_when_full
     }
 
     fn metrics(&self, local: &Tally, metrics: &mut Metrics) {

@@ -26,9 +26,9 @@ use rheostat_steer::{PacketSet, Protocols, Side};
 
 use crate::ageing_map::{AgeingMap, Entry};
 use rheostat_nf::Cx;
+use rheostat_nf::NetworkFunction;
 use rheostat_nf::Packet;
-use rheostat_nf::{Admission, Ending, Outcome, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{Admission, Ending, FunctionSpec, Outcome, Verdict};
 
 /// The settings of the detector.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ impl Entry for SeenPair {
 }
 
 /// A first contact whose outcome is not known yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Attempt {
     opened_forward: bool,
     is_decided: bool,
@@ -235,11 +235,12 @@ impl NetworkFunction for Portscan {
     type Flow = Attempt;
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple().only(Protocols::TCP)
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec {
+            passes_without_entry: true,
+            ..FunctionSpec::named_by(PacketSet::five_tuple().only(Protocols::TCP))
+        }
     }
-
-    fn local(&self, _: ShardInfo) {}
 
     fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<Attempt>> {
         if !self.is_watched(packet) {
@@ -290,23 +291,19 @@ impl NetworkFunction for Portscan {
         Ok(Verdict::Forward)
     }
 
-    fn ended(
+    fn closed(
         &self,
         cx: &mut Cx<'_, ()>,
         key: &FlowKey,
         attempt: &mut Attempt,
-        ending: Ending,
+        why: Ending,
     ) -> Outcome<()> {
         // A flow that was evicted or cut off might still have been answered.
-        if attempt.is_decided || ending != Ending::Expired {
+        if attempt.is_decided || why != Ending::Expired {
             return Ok(());
         }
         let pair = self.pair(key, attempt.opened_forward);
         self.note_contact(cx, pair.host, Contact::Failed)
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        true
     }
 
     fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {
@@ -314,7 +311,7 @@ impl NetworkFunction for Portscan {
         self.pairs.reclaim(cx)
     }
 
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         let counts = self.counts.total();
         for (name, count) in [
             ("portscan_contacts", counts.contacts),

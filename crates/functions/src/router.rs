@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same,
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration,
 };
 
 /// The router.
@@ -36,9 +36,5 @@ impl FunctionSettings for RouterConfig {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "routes between the devices")
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }

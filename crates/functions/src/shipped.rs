@@ -1,7 +1,7 @@
 //! Chains of the functions that come along. Each is compiled here, once for all that run it.
 
-use rheostat_nf::registry::{StaticChain, alone, alone_on_objects, chain_of, pair};
-use rheostat_nf::{AnyChain, ChainError, Link, Passthrough};
+use rheostat_nf::registry::{StaticChain, alone, chain_of, pair};
+use rheostat_nf::{AnyChain, ChainError, Link, OnObjects, Owned, Passthrough};
 use rheostat_state::StateLayout;
 
 use crate::nat::SharedNat;
@@ -11,16 +11,16 @@ use crate::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 /// transaction for a burst there, and one for each packet in a chain that is put together at run time. A static: a constant would
 /// be compiled once more by each crate that names it.
 pub static CHAINS: &[StaticChain] = &[
-    alone::<Firewall>,
-    alone::<Nat>,
+    alone::<Firewall, Owned>,
+    alone::<Nat, Owned>,
     pair::<Firewall, Nat>,
-    alone::<Lb>,
-    alone::<Monitor>,
-    alone::<Policer>,
-    alone_on_objects::<AntiDdos>,
-    alone_on_objects::<Bridge>,
-    alone_on_objects::<Portscan>,
-    alone_on_objects::<SharedNat>,
+    alone::<Lb, Owned>,
+    alone::<Monitor, Owned>,
+    alone::<Policer, Owned>,
+    alone::<AntiDdos, OnObjects>,
+    alone::<Bridge, OnObjects>,
+    alone::<Portscan, OnObjects>,
+    alone::<SharedNat, OnObjects>,
 ];
 
 /// A chain that forwards everything; with a network layer, a router.

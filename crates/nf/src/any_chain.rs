@@ -8,12 +8,13 @@ use rheostat_ip::Network;
 use rheostat_run::{Routes, Service};
 use rheostat_state::txn::Objects;
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
-use rheostat_steer::{PacketSet, Steering, SteeringError};
+use rheostat_steer::{Steering, SteeringError};
 
 use crate::chain::dynamic::{ChainError, DynamicChain};
-use crate::chain::{self, Chain, Passthrough};
+use crate::chain::{Chain, Passthrough};
 use crate::chain_service::{self, ChainService, Seeds};
 use crate::function::ShardInfo;
+use crate::function_spec::FunctionSpec;
 use crate::link::Link;
 
 /// A chain, and where its functions have their states in an entry. What packets pass is compiled as a whole where
@@ -22,19 +23,30 @@ use crate::link::Link;
 pub struct AnyChain {
     chain: Arc<dyn Erased>,
     layout: Arc<StateLayout>,
+    spec: FunctionSpec,
+    objects: Option<Objects>,
+    is_stateful: bool,
+    is_shared: bool,
 }
 
 impl AnyChain {
     /// `chain`, whose functions have their states in `layout`.
     pub fn new<C: Chain>(chain: C, layout: StateLayout) -> AnyChain {
-        AnyChain { chain: Arc::new(chain), layout: Arc::new(layout) }
+        AnyChain {
+            spec: chain.spec(),
+            objects: chain.objects().cloned(),
+            is_stateful: C::STATEFUL,
+            is_shared: C::SHARED,
+            chain: Arc::new(chain),
+            layout: Arc::new(layout),
+        }
     }
 
     /// Any functions, one behind the other: packets from inside pass them in order, packets from outside in reverse. Without
     /// functions, packets are forwarded.
     ///
     /// A function behind others sees the packets that these forward, or for which they name devices. A flow is named by the fields
-    /// of all functions' [packet sets](crate::NetworkFunction::packet_set). To a function that has flows of some protocols or of
+    /// of all functions' [packet sets](crate::FunctionSpec::packet_set). To a function that has flows of some protocols or of
     /// one side only, other packets are packets of no flow; one without flows sees all packets so.
     ///
     /// Each call of a function on shared objects is a transaction of its own. When a function behind it restarts a packet's flow,
@@ -53,27 +65,22 @@ impl AnyChain {
 
     /// Whether flows are looked up at all.
     pub fn is_stateful(&self) -> bool {
-        self.chain.is_stateful()
+        self.is_stateful
     }
 
     /// Whether its flows are in shards and nowhere else, so that claimants of a queue have to own these together.
     pub fn owns_flows(&self) -> bool {
-        self.is_stateful() && !self.chain.is_shared()
+        self.is_stateful && !self.is_shared
     }
 
-    /// Whether flows may have a second key.
-    pub fn aliases(&self) -> bool {
-        self.chain.aliases()
+    /// Properties of the functions together.
+    pub fn spec(&self) -> &FunctionSpec {
+        &self.spec
     }
 
     /// The objects that the functions share, if they share any.
     pub fn objects(&self) -> Option<&Objects> {
-        self.chain.objects()
-    }
-
-    /// The header fields that packets are placed by: those that all functions allow.
-    pub fn steering(&self) -> PacketSet {
-        self.chain.steering()
+        self.objects.as_ref()
     }
 
     /// Where the functions have their states in an entry.
@@ -86,7 +93,7 @@ impl AnyChain {
     /// # Errors
     /// As [`steering_for`](crate::steering_for).
     pub fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError> {
-        self.chain.steering_for(steering)
+        self.spec.place(steering)
     }
 
     /// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each.
@@ -116,8 +123,8 @@ impl AnyChain {
     }
 
     /// What the functions keep for one shard.
-    pub fn local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
-        self.chain.make_local(shard)
+    pub fn shard(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
+        self.chain.make_shard(shard)
     }
 
     /// The service of one lane; with `network`, behind and before the network layer.
@@ -134,12 +141,6 @@ impl fmt::Debug for AnyChain {
 
 /// A [`Chain`] without its types.
 trait Erased: Send + Sync {
-    fn is_stateful(&self) -> bool;
-    fn is_shared(&self) -> bool;
-    fn aliases(&self) -> bool;
-    fn objects(&self) -> Option<&Objects>;
-    fn steering(&self) -> PacketSet;
-    fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError>;
     fn make_shards(
         &self,
         steering: &Arc<Steering>,
@@ -151,35 +152,11 @@ trait Erased: Send + Sync {
     ) -> Result<Vec<Box<Shard>>, ArenaError>;
     fn shard_bytes(&self) -> usize;
     fn own_table_bytes(&self, flows: usize) -> usize;
-    fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
+    fn make_shard(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
     fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service>;
 }
 
 impl<C: Chain> Erased for C {
-    fn is_stateful(&self) -> bool {
-        C::STATEFUL
-    }
-
-    fn is_shared(&self) -> bool {
-        C::SHARED
-    }
-
-    fn aliases(&self) -> bool {
-        Chain::aliases(self)
-    }
-
-    fn objects(&self) -> Option<&Objects> {
-        Chain::objects(self)
-    }
-
-    fn steering(&self) -> PacketSet {
-        Chain::steering(self)
-    }
-
-    fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError> {
-        chain::steering_for(self, steering)
-    }
-
     fn make_shards(
         &self,
         steering: &Arc<Steering>,
@@ -200,8 +177,8 @@ impl<C: Chain> Erased for C {
         Chain::own_table_bytes(self, flows)
     }
 
-    fn make_local(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
-        Box::new(self.local(shard))
+    fn make_shard(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
+        Box::new(self.shard(shard))
     }
 
     fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service> {

@@ -1,13 +1,13 @@
 //! Runs a chain on the packets of a lane: looks flows up in stages, so that the memory a packet needs
 //! is on its way while others are worked on, and does what the functions decide.
 
-mod apart;
+pub(crate) mod apart;
 mod blocked;
 mod execution;
-pub(crate) mod fast_path;
+mod fast_path;
 mod flood;
 mod flow_end;
-pub(crate) mod guests;
+mod guests;
 mod journal;
 mod make_shards;
 mod notes;
@@ -15,7 +15,6 @@ mod offloading;
 mod routed;
 mod shared_burst;
 mod transaction;
-mod undo;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +29,14 @@ use rheostat_run::{
 use rheostat_state::{DetachedFlow, FlowHash, FlowId, Probe, Shard};
 use rheostat_steer::Side;
 
-pub(crate) use self::fast_path::FastPathCx;
-pub(crate) use self::journal::{AtOnce, Journal};
+pub(crate) use self::fast_path::{FastPath, FastPathCx};
+use self::journal::Journal;
 pub use self::make_shards::{Seeds, make_shards};
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
-pub(crate) use self::transaction::TIMEOUT;
-pub(crate) use self::undo::Undo;
 use crate::chain::Chain;
 use crate::cx::Outbox;
+use crate::function_spec::FunctionSpec;
 use crate::verdict::{Outcome, Verdict};
 
 /// How long it takes to visit every shard once for timers and periodic handlers.
@@ -53,6 +51,7 @@ const RECLAIM: usize = 64;
 #[derive(Debug)]
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
+    spec: FunctionSpec,
     /// What the chain's fast path counts.
     counts: Box<[Counter]>,
     routes: Routes,
@@ -63,7 +62,7 @@ pub struct ChainService<C: Chain> {
     outbox: Outbox,
     /// What a chain on shared objects needs besides.
     transactions: Transactions,
-    journal: C::Journal,
+    journal: Journal<C>,
     /// The flow that a function has closed, and when: it ends behind the packet, or the transaction.
     closing: Option<(ShardId, FlowId, Time)>,
     /// Packets of the batch that the fast path stops.
@@ -85,16 +84,18 @@ impl<C: Chain> ChainService<C> {
         // Refuses chains of functions that do not go together.
         const { _ = C::SHARED };
         let _ = chain.objects();
-        let counts = (0..chain.counts()).map(|_| Counter::new()).collect();
+        let spec = chain.spec();
+        let counts = spec.counts.iter().map(|_| Counter::new()).collect();
         ChainService {
             chain,
+            spec,
             counts,
             routes,
             stack: None,
             admissions: Vec::new(),
             outbox: Outbox::default(),
             transactions: Transactions::default(),
-            journal: C::Journal::default(),
+            journal: Journal::default(),
             closing: None,
             stopped: Vec::new(),
             dirty: Vec::new(),
@@ -110,7 +111,7 @@ impl<C: Chain> ChainService<C> {
     fn run(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         // How many have left, and how many of the others are to be forwarded.
         let (mut from, mut passed) = (0, 0);
-        if !self.chain.has_steady(&self.counts) {
+        if !self.chain.fast_path(&self.counts).exists() {
             return self.run_all_general(batch.len(), &mut from, batch, shards, out);
         }
         loop {
@@ -169,8 +170,8 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) -> usize {
         let ChainService { chain, counts, outbox, stopped, .. } = self;
-        let cx = &mut FastPathCx { counts, shards, out, outbox, stopped };
-        let passed = chain.run_steady(batch, passed, cx);
+        let cx = &mut FastPathCx { shards, out, outbox, stopped };
+        let passed = chain.fast_path(counts).run(batch, passed, cx);
         match C::STOPS && (!self.stopped.is_empty() || self.has_originated()) {
             true => self.depart_stopped(passed, from, batch, out),
             false => passed,
@@ -514,7 +515,7 @@ impl<C: Chain> Service for ChainService<C> {
         let owned: Vec<_> = shards.owned().collect();
         for id in owned {
             while self.visit(id, shards, out, now, usize::MAX).is_none() {}
-            if self.chain.ends_with_run() {
+            if self.spec.ends_with_run {
                 self.end_all(id, shards, out, now);
             }
             self.send_originated(out);
@@ -533,15 +534,17 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn metrics(&self, metrics: &mut Metrics) {
-        self.chain.add_counts(&self.counts, metrics);
+        for (name, count) in self.spec.counts.iter().zip(&self.counts) {
+            metrics.add(name, count.get());
+        }
     }
 
     fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
-        self.chain.metrics(shard.local(), metrics);
+        self.chain.metrics(Some(shard.local()), metrics);
     }
 
     fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.chain.shared_metrics(metrics);
+        self.chain.metrics(None, metrics);
         if let Some(objects) = self.chain.objects() {
             let total = objects.profile().total();
             metrics.add("transactions", total.commits);

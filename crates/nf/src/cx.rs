@@ -13,8 +13,8 @@ use crate::verdict::Abort;
 
 /// The context of one call of a handler.
 #[derive(Debug)]
-pub struct Cx<'a, L> {
-    pub(crate) local: &'a mut L,
+pub struct Cx<'a, S> {
+    pub(crate) shard: &'a mut S,
     pub(crate) scope: Scope<'a>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Requests {
 /// and not at all when one of them aborts. With it, for want of a place that costs other packets less,
 /// what is noted about a packet that is followed.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     pub(crate) packets: Vec<(DeviceId, Mbuf)>,
     /// Packets for which there was no buffer.
     pub(crate) alloc_failed: u64,
@@ -71,10 +71,10 @@ impl Outbox {
     ///
     /// # Panics
     /// When the chain has none: the function works on shared objects, but does not stand in it as
-    /// [`Shared`](crate::Shared).
+    /// [`Stage::on_objects`](crate::Stage::on_objects).
     #[inline]
     pub(crate) fn txn(&mut self) -> &mut Txn {
-        self.txn.as_mut().expect("a function on shared objects stands in its chain as `Shared`")
+        self.txn.as_mut().expect("a function on shared objects is a `Stage::on_objects`")
     }
 
     /// How much has been made so far.
@@ -98,20 +98,10 @@ impl Outbox {
         (self.alias, self.displaced) = (alias, displaced);
         self.decisions.truncate(decisions);
     }
-
-    /// Gives up what was made since, and all that was noted.
-    #[inline]
-    pub(crate) fn go_back(&mut self, to: OutboxLen, pool: &mut PoolCache) {
-        self.packets.drain(to.packets..).for_each(|(_, packet)| pool.free(packet));
-        self.alloc_failed = to.alloc_failed;
-        self.alias = None;
-        self.displaced = None;
-        self.decisions.clear();
-    }
 }
 
 /// What has been made and noted for a packet up to some moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutboxMark {
     made: OutboxLen,
     alias: Option<FlowKey>,
@@ -121,7 +111,7 @@ pub(crate) struct OutboxMark {
 
 /// How much functions have originated up to some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutboxLen {
+pub(crate) struct OutboxLen {
     pub(crate) packets: usize,
     /// Packets for which there was no buffer.
     pub(crate) alloc_failed: u64,
@@ -145,8 +135,8 @@ impl OutboxLen {
 impl Scope<'_> {
     /// The same context for one function of a chain.
     #[inline]
-    pub(crate) fn cx<'b, L>(&'b mut self, local: &'b mut L) -> Cx<'b, L> {
-        Cx { local, scope: self.reborrow() }
+    pub(crate) fn cx<'b, S>(&'b mut self, shard: &'b mut S) -> Cx<'b, S> {
+        Cx { shard, scope: self.reborrow() }
     }
 
     /// The same context, but for the flow that `requests` are about, with these flows to look at.
@@ -171,7 +161,7 @@ impl Scope<'_> {
     }
 }
 
-impl<L> Cx<'_, L> {
+impl<S> Cx<'_, S> {
     /// The time of the packet, or of the timer that fired.
     #[inline]
     pub fn now(&self) -> Time {
@@ -180,20 +170,20 @@ impl<L> Cx<'_, L> {
 
     /// The shard the handler runs in.
     #[inline]
-    pub fn shard(&self) -> ShardId {
+    pub fn shard_id(&self) -> ShardId {
         self.scope.shard
     }
 
     /// The function's state in this shard.
     #[inline]
-    pub fn local(&mut self) -> &mut L {
-        self.local
+    pub fn shard(&mut self) -> &mut S {
+        self.shard
     }
 
     /// The function's state in this shard, and which keys have flows, at the same time.
     #[inline]
-    pub fn local_and_flows(&mut self) -> (&mut L, Flows<'_>) {
-        (self.local, Flows(self.scope.flows))
+    pub fn shard_and_flows(&mut self) -> (&mut S, Flows<'_>) {
+        (self.shard, Flows(self.scope.flows))
     }
 
     /// Lets the flow live this much longer from now; otherwise as [`Cx::expire_at`].
@@ -206,7 +196,7 @@ impl<L> Cx<'_, L> {
     /// chain that is put together at run time, those that do not [decide] about it each have a deadline of their own. When none calls
     /// it, the deadline stays. A flow for which no function ever calls it lives for [`DEFAULT_LIFETIME`].
     ///
-    /// [decide]: crate::NetworkFunction::decides_lifetime
+    /// [decide]: crate::FunctionSpec::decides_lifetime
     #[inline]
     pub fn expire_at(&mut self, deadline: Time) {
         let requests = &mut self.scope.requests;
@@ -218,8 +208,8 @@ impl<L> Cx<'_, L> {
     /// will be no flow, and the packet is dropped. Counts in [`first`], for the last function that
     /// calls it; the function has to declare that it gives [`aliases`].
     ///
-    /// [`steering`]: crate::NetworkFunction::steering
-    /// [`aliases`]: crate::NetworkFunction::aliases
+    /// [`steering`]: crate::FunctionSpec::steering
+    /// [`aliases`]: crate::FunctionSpec::aliases
     /// [`first`]: crate::NetworkFunction::first
     pub fn alias(&mut self, key: FlowKey) {
         self.scope.outbox.alias = Some(key);
@@ -234,7 +224,7 @@ impl<L> Cx<'_, L> {
         Flows(self.scope.flows).is_free(key)
     }
 
-    /// Ends another flow, which [`Cx::local_and_flows`] has shown, in favour of a new one: as soon as [`first`]
+    /// Ends another flow, which [`Cx::shard_and_flows`] has shown, in favour of a new one: as soon as [`first`]
     /// has returned and before the new flow enters the table, whether or not it does. For functions with state per
     /// shard, and for one flow per packet.
     ///
@@ -321,8 +311,8 @@ impl<L> Cx<'_, L> {
 /// What the methods of shared objects take. Their time is [`Cx::now`].
 ///
 /// # Panics
-/// When the function's chain does not run it in transactions (see [`Shared`](crate::Shared)).
-impl<L> Transactional for Cx<'_, L> {
+/// When the function's chain does not run it in transactions (see [`OnObjects`](crate::OnObjects)).
+impl<S> Transactional for Cx<'_, S> {
     #[inline]
     fn txn(&mut self) -> &mut Txn {
         self.scope.outbox.txn()
@@ -363,7 +353,7 @@ impl<'a> Flows<'a> {
     }
 
     /// The flow that has `key`, with what the function keeps of it at its place (see
-    /// [`NetworkFunction::placed`](crate::NetworkFunction::placed)).
+    /// [`ShardState::of`](crate::ShardState::of)).
     pub fn look_at<S: Send + 'static>(
         &self,
         key: &FlowKey,

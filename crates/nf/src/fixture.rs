@@ -20,16 +20,16 @@ pub struct Requested {
     pub close: bool,
 }
 
-/// Calls `handler` at `now`, in the first shard, whose state is `local`. Returns its result, and its requests. Packets that it
+/// Calls `handler` at `now`, in the first shard, whose state is `state`. Returns its result, and its requests. Packets that it
 /// makes are freed.
-pub fn call<L, T>(
+pub fn call<S, T>(
     now: Time,
-    local: &mut L,
+    state: &mut S,
     pool: &mut PoolCache,
-    handler: impl FnOnce(&mut Cx<'_, L>) -> T,
+    handler: impl FnOnce(&mut Cx<'_, S>) -> T,
 ) -> (T, Requested) {
     let (mut requests, mut outbox) = (Requests::default(), Outbox::default());
-    let start = outbox.len();
+    let start = outbox.mark();
     let mut scope = Scope {
         now,
         shard: ShardId(0),
@@ -38,8 +38,8 @@ pub fn call<L, T>(
         pool,
         flows: None,
     };
-    let result = handler(&mut scope.cx(local));
-    outbox.go_back(start, pool);
+    let result = handler(&mut scope.cx(state));
+    outbox.go_back_to(start, pool);
     let Requests { deadline, evictable, close, .. } = requests;
     (result, Requested { deadline, evictable, close })
 }

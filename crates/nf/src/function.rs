@@ -6,15 +6,16 @@ use rheostat_base::{Counter, ShardId};
 use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
 use rheostat_state::{FlowHasher, Handle};
-use rheostat_steer::{PacketSet, Steering, Translation};
+use rheostat_steer::Steering;
 
 use crate::cx::Cx;
+use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
-use crate::reading::{Reading, Unread};
+use crate::reading::Unread;
 use crate::steady::{General, Steady};
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
-/// A shard, as a function that makes its local state for it sees it.
+/// A shard for which a function's state is made.
 #[derive(Clone, Debug)]
 pub struct ShardInfo {
     /// The shard's number.
@@ -31,13 +32,66 @@ pub struct ShardInfo {
     pub steering: Arc<Steering>,
 }
 
-/// What a function can ask the processor to fetch before packets are presented to it.
+/// The two passes in which memory for packets is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
-    /// Where the keys lie under which it will look something up.
+    /// Where the keys lie under which the function will look something up.
     Keys,
-    /// What seems to lie under them.
+    /// The values that seem to lie under them.
     Values,
+}
+
+/// An event for which a function can have memory fetched ahead of time.
+#[derive(Debug)]
+pub enum Prefetch<'a, F: NetworkFunction> {
+    /// A packet is about to be presented to a function on shared objects: all packets of a burst come here first for the keys
+    /// and then for the values, and only then the first of them is presented (see [`Map::prefetch`] and [`Map::guess`]).
+    ///
+    /// [`Map::prefetch`]: rheostat_state::object::Map::prefetch
+    /// [`Map::guess`]: rheostat_state::object::Map::guess
+    Packet(&'a Packet<'a>, Ahead),
+    /// The flow with this state may be the next of the shard to end.
+    End(&'a F::Shard, &'a F::Flow),
+}
+
+/// The state that a function keeps per shard. Every type with a [`Default`] is such a state; a type without one states how it is
+/// made:
+///
+/// ```
+/// # use rheostat_nf::{Cx, NetworkFunction, Outcome, Packet, ShardInfo, ShardState, Verdict};
+/// # use rheostat_state::Handle;
+/// # struct Limiter { flows: usize }
+/// /// The flows that a shard may have.
+/// struct Limit(usize);
+///
+/// impl ShardState<Limiter> for Limit {
+///     fn of(function: &Limiter, shard: ShardInfo, _: Handle<()>) -> Limit {
+///         Limit(function.flows / shard.shards)
+///     }
+/// }
+/// # impl NetworkFunction for Limiter {
+/// #     type Flow = ();
+/// #     type Shard = Limit;
+/// #     fn packet(&self, _: &mut Cx<'_, Limit>, _: &mut Packet<'_>, _: &mut ()) -> Outcome<Verdict> {
+/// #         Ok(Verdict::Forward)
+/// #     }
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the state per shard `{Self}` of `{F}` has no initial value",
+    label = "neither `Default` nor `ShardState<{F}>`",
+    note = "derive `Default` for it, or implement `ShardState` to make it from the function's settings"
+)]
+pub trait ShardState<F: NetworkFunction>: Send + 'static {
+    /// Makes the state of one shard, at start-up. `place` is where the function's state lies in the entry of a flow, for
+    /// functions that look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
+    fn of(function: &F, shard: ShardInfo, place: Handle<F::Flow>) -> Self;
+}
+
+impl<F: NetworkFunction, T: Default + Send + 'static> ShardState<F> for T {
+    fn of(_: &F, _: ShardInfo, _: Handle<F::Flow>) -> T {
+        T::default()
+    }
 }
 
 /// The state per shard of a function on shared objects: none. Only `()` is.
@@ -47,16 +101,20 @@ pub enum Ahead {
     note = "write `type Shard = ();` and keep the state in an object that all lanes share: `Distributed` for counts, `Map`, `Vector`",
     note = "or make it a function with state per shard: `Stage::new`, `link`, `App::function`, without objects"
 )]
-pub trait NoShardState: Send + 'static {}
+pub trait NoShardState: Send + 'static {
+    /// The state of every shard.
+    const NONE: &'static Self;
+}
 
-impl NoShardState for () {}
+impl NoShardState for () {
+    const NONE: &'static () = &();
+}
 
 /// A network function: sequential code that sees one packet at a time.
 ///
-/// Packets with the same key (see [`NetworkFunction::packet_set`]), in both directions, belong to one
-/// flow. The runtime looks the flow up once per packet for the whole chain and hands each function
-/// its own state as plain `&mut`. Nothing else runs on that flow, or on anything else in its shard,
-/// at the same time. (The event model follows NFOS, section 4.3.)
+/// Packets with the same key (see [`FunctionSpec::packet_set`]), in both directions, belong to one flow. The runtime looks the
+/// flow up once per packet for the whole chain and hands each function its own state as plain `&mut`. Nothing else runs on that
+/// flow, or on anything else in its shard, at the same time. (The event model follows NFOS, section 4.3.)
 ///
 /// Packets from inside pass the chain's functions in order, packets from outside in reverse.
 #[diagnostic::on_unimplemented(
@@ -64,148 +122,71 @@ impl NoShardState for () {}
     label = "not a network function",
     note = "implement `NetworkFunction` for it; a chain of functions (`Stage`, `Chain2`) is not a function itself"
 )]
-pub trait NetworkFunction: Send + Sync + 'static {
+pub trait NetworkFunction: Sized + Send + Sync + 'static {
     /// State per flow.
-    type Flow: Send + 'static;
+    type Flow: Default + Send + 'static;
     /// State per shard, beside the flows: limits, counters, random numbers.
-    type Shard: Send + 'static;
+    type Shard: ShardState<Self>;
 
-    /// What its fast path counts, by name: figures of the run, each of which the general handlers may add to as well.
-    const COUNTS: &'static [&'static str] = &[];
-
-    /// What people call it, in a trace of a packet: the name of its type, unless it has another.
-    fn name(&self) -> &'static str {
-        let path = std::any::type_name::<Self>();
-        let path = path.split('<').next().unwrap_or(path);
-        path.rsplit("::").next().unwrap_or(path)
+    /// The function's properties, which may depend on its settings. Called when a run starts. Without it, flows are named by
+    /// addresses, ports and protocol.
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec::default()
     }
 
-    /// The header fields that name a flow.
-    fn packet_set(&self) -> PacketSet;
-
-    /// The header fields that packets may be placed by, fewer than name a flow or the same. Whatever
-    /// keys a flow has, these fields must lead them to one shard.
-    fn steering(&self) -> PacketSet {
-        self.packet_set()
-    }
-
-    /// Whether flows may have a second key (see [`Cx::alias`]).
-    fn aliases(&self) -> bool {
-        false
-    }
-
-    /// Whether what the function keeps per shard depends on which flows are alive. If so, flows whose time
-    /// is up are ended before the first packet of another is presented: it must not matter when a lane
-    /// came round to it.
-    fn depends_on_flows(&self) -> bool {
-        false
-    }
-
-    /// Whether the function, in a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), keeps its flows in
-    /// tables of its own, under the keys of packets as they come to it: one that has flows which other functions of the chain refuse.
-    /// Costs a lookup per packet.
-    fn keeps_own_flows(&self) -> bool {
-        false
-    }
-
-    /// Whether the function, in a chain that is put together at run time, decides how long flows live for all its functions: one
-    /// that tracks connections. To another function, a flow ends when its own time for it is up, and the next packet is a
-    /// [`first`](NetworkFunction::first) one again, while the flow lives on for the others. A flow about which no function decides
-    /// ends with the last state.
-    fn decides_lifetime(&self) -> bool {
-        false
-    }
-
-    /// The endpoints that the function translates, if it does.
-    fn translation(&self) -> Option<Translation> {
-        None
-    }
-
-    /// States where in a flow's entry the function's state lies, once, before the first packet: for functions that
-    /// look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
-    fn placed(&mut self, _place: Handle<Self::Flow>) {}
-
-    /// Makes the state of one shard, at start-up.
-    fn local(&self, shard: ShardInfo) -> Self::Shard;
-
-    /// The first packet of a flow has come.
+    /// The first packet of a flow has come. Without it, [`packet`](NetworkFunction::packet) sees the packet with the default
+    /// state, and the flow is admitted unless the packet is dropped: then the state is
+    /// [`discarded`](NetworkFunction::discarded).
     fn first(
         &self,
         cx: &mut Cx<'_, Self::Shard>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<Admission<Self::Flow>>;
+    ) -> Outcome<Admission<Self::Flow>> {
+        let mut flow = Self::Flow::default();
+        let verdict = self.packet(cx, packet, &mut flow)?;
+        if let Verdict::Drop(reason) = verdict {
+            self.discarded(cx, flow);
+            return Ok(Admission::Refuse(reason));
+        }
+        Ok(Admission::Admit(flow, verdict))
+    }
 
     /// A packet of a live flow has come, or an ICMP error about one (see [`Packet::is_icmp_error`]).
     fn packet(
         &self,
         cx: &mut Cx<'_, Self::Shard>,
         packet: &mut Packet<'_>,
-        state: &mut Self::Flow,
+        flow: &mut Self::Flow,
     ) -> Outcome<Verdict>;
 
-    /// The function's fast path, if it has one: what it does with most packets of flows that it knows, so that these pass
-    /// without what other packets may need. Asked for once per burst. What it counts, it counts in `counts`, which the lane has
-    /// for it, one per name in [`NetworkFunction::COUNTS`].
+    /// The function's fast path, if it has one, for most packets of known flows. Requested once per burst. It counts in
+    /// `counts`, which the lane has for it, one per name in [`FunctionSpec::counts`]. For a function on shared objects, it is
+    /// [`General`] of a [`Reading`](crate::Reading).
     #[inline(always)]
     fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl Steady<Self::Flow> {
-        General
+        General(Unread)
     }
 
-    /// The fast path of a function on shared objects, if it has one: what it decides about most packets of no flow by reading
-    /// alone.
-    #[inline(always)]
-    fn reading(&self) -> impl Reading {
-        Unread
-    }
-
-    /// A packet is about to be presented to a function on shared objects: first all packets of a burst come here for the
-    /// keys, then all of them for the values, and only then the first one is presented. So memory that
-    /// a packet needs is on its way while others are worked on ([`Map::prefetch`], [`Map::guess`]). Nothing may be
-    /// decided by it: it happens beside all transactions.
+    /// The flow, which was opened under `key`, ends. An error leaves the end as it is: there is no packet to drop.
     ///
-    /// [`Map::prefetch`]: rheostat_state::object::Map::prefetch
-    /// [`Map::guess`]: rheostat_state::object::Map::guess
-    #[inline]
-    fn prefetch(&self, _packet: &Packet<'_>, _what: Ahead) {}
-
-    /// Undoes what the function has done to a packet of a live flow: a later function found that the
-    /// packet opens a new flow, and it is to be presented again as that flow's first.
-    fn undo(&self, _packet: &mut Packet<'_>, _state: &mut Self::Flow) {}
-
-    /// The flow ends: its time is up, a function closed it, or it made room for another.
-    fn expired(&self, _cx: &mut Cx<'_, Self::Shard>, _state: &mut Self::Flow) -> Outcome<()> {
+    /// # Errors
+    /// [`Abort`](crate::Abort) on a conflict of transactions.
+    fn closed(
+        &self,
+        _cx: &mut Cx<'_, Self::Shard>,
+        _key: &FlowKey,
+        _flow: &mut Self::Flow,
+        _why: Ending,
+    ) -> Outcome<()> {
         Ok(())
     }
 
-    /// The flow may be the next to end. Nothing may be changed: this is for asking for the memory that its end will need, with
-    /// [`prefetch_line`](rheostat_state::prefetch_line).
-    #[inline]
-    fn ends_soon(&self, _shard: &Self::Shard, _state: &Self::Flow) {}
+    /// The flow that [`NetworkFunction::first`] admitted will not exist, because a later function refused it, its first packet
+    /// was dropped, or the table was full.
+    fn discarded(&self, _cx: &mut Cx<'_, Self::Shard>, _flow: Self::Flow) {}
 
-    /// As [`NetworkFunction::expired`], which it calls unless a function has its own: for those that want
-    /// to know the key under which the flow was opened, and why it ends.
-    fn ended(
-        &self,
-        cx: &mut Cx<'_, Self::Shard>,
-        _key: &FlowKey,
-        state: &mut Self::Flow,
-        _ending: Ending,
-    ) -> Outcome<()> {
-        self.expired(cx, state)
-    }
-
-    /// Whether flows that are alive when the run is over are ended then. Otherwise they are left as they
-    /// are, and count as alive.
-    fn ends_with_run(&self) -> bool {
-        false
-    }
-
-    /// The flow that [`NetworkFunction::first`] admitted will not exist after all, because a later
-    /// function refused it or the table was full.
-    fn discarded(&self, _cx: &mut Cx<'_, Self::Shard>, _state: Self::Flow) {}
-
-    /// A packet that belongs to no flow: not IP, neighbour discovery, or an ICMP error about a flow
-    /// that is not known.
+    /// A packet that belongs to no flow: not IP, neighbour discovery, an ICMP error about a flow that is not known, or any
+    /// packet if the function has no flows.
     fn non_flow(
         &self,
         _cx: &mut Cx<'_, Self::Shard>,
@@ -214,22 +195,17 @@ pub trait NetworkFunction: Send + Sync + 'static {
         Ok(Verdict::Forward)
     }
 
-    /// Whether the first packet of a flow, when the function has let it through and the table has no
-    /// room for the flow, passes all the same; otherwise it is dropped as
-    /// [`DropReason::TableFull`](rheostat_base::DropReason::TableFull). In a chain it passes only if
-    /// every function returns true. Its state is given to [`NetworkFunction::discarded`] either way.
-    fn passes_without_entry(&self) -> bool {
-        false
-    }
+    /// Requests memory that a packet or the end of a flow will need, so that it is on its way while others are worked on.
+    /// Changes and decides nothing: it runs beside all transactions.
+    #[inline]
+    fn prefetch(&self, _stage: Prefetch<'_, Self>) {}
 
     /// Called about twice a second per shard, with or without traffic.
     fn periodic(&self, _cx: &mut Cx<'_, Self::Shard>) -> Outcome<()> {
         Ok(())
     }
 
-    /// Adds what the function has counted in one shard to the metrics of a run that is over.
-    fn metrics(&self, _local: &Self::Shard, _metrics: &mut Metrics) {}
-
-    /// Adds what the function has counted in shared objects to the metrics of a run that is over. Called once per run.
-    fn shared_metrics(&self, _metrics: &mut Metrics) {}
+    /// Adds the function's counts to the metrics of a run: those of one shard, or, for a function on shared objects, those of
+    /// all lanes, once per run.
+    fn metrics(&self, _shard: &Self::Shard, _metrics: &mut Metrics) {}
 }

@@ -11,22 +11,25 @@ mod device_set;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod function;
+mod function_spec;
 mod link;
 mod packet;
 mod packet_log;
 pub mod reading;
 pub mod registry;
+mod restored_packet;
 pub mod steady;
 mod usual_tcp;
 mod verdict;
 
 pub use any_chain::AnyChain;
 pub use chain::dynamic::{ChainError, DynamicChain};
-pub use chain::{Chain, Chain2, Passthrough, Shared, Stage, steering_for};
+pub use chain::{Chain, Chain2, Mode, OnObjects, Owned, Passthrough, Stage, steering_for};
 pub use chain_service::{ChainService, Seeds, make_shards};
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
-pub use function::{Ahead, NetworkFunction, NoShardState, ShardInfo};
+pub use function::{Ahead, NetworkFunction, NoShardState, Prefetch, ShardInfo, ShardState};
+pub use function_spec::FunctionSpec;
 pub use link::{Link, link, shared_link};
 pub use packet::Packet;
 pub use reading::{Reading, Unread};

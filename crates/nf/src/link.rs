@@ -5,38 +5,25 @@ use std::fmt;
 
 use rheostat_state::txn::Objects;
 use rheostat_state::{LayoutError, StateLayout};
-use rheostat_steer::{PacketSet, Translation};
 
-use crate::chain::Stage;
-use crate::chain::dynamic::{LinkStage, Naming, OwnLink, PlacedLink, SharedParts};
+use crate::chain::dynamic::{LinkStage, Naming, OwnLink, PlacedLink};
+use crate::chain::{Mode, OnObjects, Owned, Stage};
 use crate::function::{NetworkFunction, NoShardState};
+use crate::function_spec::FunctionSpec;
 
 /// One function of a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), without its type. Made by
 /// [`link`] and [`shared_link`].
 pub trait Link: Any + Send + sealed::Place {
-    /// The function's name (see [`NetworkFunction::name`]).
-    fn name(&self) -> &'static str;
+    /// Properties of the function.
+    fn spec(&self) -> &FunctionSpec;
 
     /// The objects of a function on shared objects.
     fn objects(&self) -> Option<&Objects>;
 
-    /// As [`NetworkFunction::packet_set`].
-    fn packet_set(&self) -> PacketSet;
-
-    /// As [`NetworkFunction::steering`].
-    fn steering(&self) -> PacketSet;
-
-    /// As [`NetworkFunction::translation`].
-    fn translation(&self) -> Option<Translation>;
-
-    /// As [`NetworkFunction::aliases`].
-    fn aliases(&self) -> bool;
-
-    /// As [`NetworkFunction::keeps_own_flows`].
-    fn keeps_own_flows(&self) -> bool;
-
-    /// As [`NetworkFunction::decides_lifetime`].
-    fn decides_lifetime(&self) -> bool;
+    /// The function's name (see [`FunctionSpec::name`]).
+    fn name(&self) -> &'static str {
+        self.spec().name
+    }
 }
 
 mod sealed {
@@ -56,7 +43,7 @@ mod sealed {
 
 /// A function with state per flow and per shard, for [`AnyChain::of`](crate::AnyChain::of).
 pub fn link<F: NetworkFunction>(function: F) -> Box<dyn Link> {
-    Box::new(FunctionLink { function, shared: None })
+    link_in(function, Owned)
 }
 
 /// A function on shared objects, for [`AnyChain::of`](crate::AnyChain::of). `objects` are those that the function's own were made
@@ -68,29 +55,30 @@ pub fn shared_link<F: NetworkFunction<Shard: NoShardState>>(
 where
     F::Flow: Clone,
 {
-    let shared = SharedParts { objects: objects.clone(), clone: F::Flow::clone };
-    Box::new(FunctionLink { function, shared: Some(shared) })
+    link_in(function, <OnObjects as Mode<F>>::of(objects))
+}
+
+pub(crate) fn link_in<F: NetworkFunction, M: Mode<F>>(function: F, mode: M) -> Box<dyn Link> {
+    Box::new(FunctionLink { spec: FunctionSpec::of(&function), function, mode })
 }
 
 impl dyn Link {
-    /// Whether the function is an `F`.
-    pub fn is<F: NetworkFunction>(&self) -> bool {
-        (self as &dyn Any).is::<FunctionLink<F>>()
+    /// Whether the function is an `F` of this mode.
+    pub(crate) fn is<F: NetworkFunction, M: Mode<F>>(&self) -> bool {
+        (self as &dyn Any).is::<FunctionLink<F, M>>()
     }
 
-    /// The function itself: for chains that are compiled as a whole where these are known.
+    /// The function as a chain of its own, with its state in `layout`: for chains that are compiled as a whole.
     ///
-    /// # Errors
-    /// The link again when the function is of another type.
-    pub fn into_function<F: NetworkFunction>(self: Box<Self>) -> Result<F, Box<dyn Link>> {
-        if !self.is::<F>() {
-            return Err(self);
-        }
+    /// # Panics
+    /// When the function is of another type or mode.
+    pub(crate) fn into_stage<F: NetworkFunction, M: Mode<F>>(
+        self: Box<Self>,
+        layout: &mut StateLayout,
+    ) -> Result<Stage<F, M>, LayoutError> {
         let link: Box<dyn Any> = self;
-        match link.downcast::<FunctionLink<F>>() {
-            Ok(link) => Ok(link.function),
-            Err(_) => unreachable!("its type was compared"),
-        }
+        let Ok(link) = link.downcast::<FunctionLink<F, M>>() else { panic!("compared before") };
+        Stage::in_mode(link.function, link.mode, layout)
     }
 }
 
@@ -101,59 +89,36 @@ impl fmt::Debug for dyn Link {
 }
 
 /// A function that has no place in a chain yet.
-struct FunctionLink<F: NetworkFunction> {
+struct FunctionLink<F, M> {
+    spec: FunctionSpec,
     function: F,
-    shared: Option<SharedParts<F>>,
+    mode: M,
 }
 
-impl<F: NetworkFunction> sealed::Place for FunctionLink<F> {
+impl<F: NetworkFunction, M: Mode<F>> sealed::Place for FunctionLink<F, M> {
     fn place(
         self: Box<Self>,
         naming: Naming,
         has_deadline: bool,
         layout: &mut StateLayout,
     ) -> Result<Box<dyn LinkStage>, LayoutError> {
-        let FunctionLink { function, shared } = *self;
+        let FunctionLink { function, mode, .. } = *self;
         if naming == Naming::Own {
             let mut layout = StateLayout::new();
             return Ok(Box::new(OwnLink::new(Stage::new(function, &mut layout)?, layout)));
         }
-        let stage = Stage::new(function, layout)?;
+        let stage = Stage::in_mode(function, mode, layout)?;
         let deadline = if has_deadline { Some(layout.reserve_time()?) } else { None };
-        Ok(Box::new(PlacedLink::new(stage, shared, naming, deadline)))
+        Ok(Box::new(PlacedLink::new(stage, naming, deadline)))
     }
 }
 
-impl<F: NetworkFunction> Link for FunctionLink<F> {
-    fn name(&self) -> &'static str {
-        self.function.name()
+impl<F: NetworkFunction, M: Mode<F>> Link for FunctionLink<F, M> {
+    fn spec(&self) -> &FunctionSpec {
+        &self.spec
     }
 
     fn objects(&self) -> Option<&Objects> {
-        self.shared.as_ref().map(|shared| &shared.objects)
-    }
-
-    fn packet_set(&self) -> PacketSet {
-        self.function.packet_set()
-    }
-
-    fn steering(&self) -> PacketSet {
-        self.function.steering()
-    }
-
-    fn translation(&self) -> Option<Translation> {
-        self.function.translation()
-    }
-
-    fn aliases(&self) -> bool {
-        self.function.aliases()
-    }
-
-    fn keeps_own_flows(&self) -> bool {
-        self.function.keeps_own_flows()
-    }
-
-    fn decides_lifetime(&self) -> bool {
-        self.function.decides_lifetime()
+        self.mode.objects()
     }
 }

@@ -19,7 +19,7 @@ use rheostat_settings::reader::Table;
 pub use build::{BuildCx, BuildError, Built, Lines, PortShare, PortShares};
 pub use facts::{FlowPlace, FunctionFacts};
 pub use from_settings::FromSettings;
-pub use static_chain::{StaticChain, alone, alone_on_objects, chain_of, pair};
+pub use static_chain::{StaticChain, alone, chain_of, pair};
 
 /// A function that configurations can name.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub struct Missing {
 }
 
 /// What a function is configured to do. Every value lies in its range, and no two contradict each other.
-pub trait FunctionSettings: Any + fmt::Debug + Send + Sync {
+pub trait FunctionSettings: Any + SameSettings + fmt::Debug + Send + Sync {
     /// Properties of the function that other parts of a configuration depend on.
     fn facts(&self) -> FunctionFacts;
 
@@ -77,9 +77,6 @@ pub trait FunctionSettings: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of `f`.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-
-    /// Whether `other` are the same settings of the same function.
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool;
 
     /// The file that the function logs to, if it logs.
     fn log(&self) -> Option<&Path> {
@@ -142,8 +139,15 @@ impl fmt::Debug for ConfiguredFunction {
     }
 }
 
-/// Whether `other` are settings of the type of `own`, and equal: [`FunctionSettings::is_same`] for all that can be compared.
-pub fn is_same<T: FunctionSettings + PartialEq>(own: &T, other: &dyn FunctionSettings) -> bool {
-    let other: &dyn Any = other;
-    other.downcast_ref::<T>() == Some(own)
+/// Comparison of settings without their types, which all settings have that can be compared.
+pub trait SameSettings {
+    /// Whether `other` are the same settings of the same function.
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool;
+}
+
+impl<T: FunctionSettings + PartialEq> SameSettings for T {
+    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
 }

@@ -7,6 +7,7 @@ use rheostat_state::{Handle, StateRefs, StateSet};
 use rheostat_steer::Side;
 
 use crate::packet::Packet;
+use crate::reading::{Reading, Unread};
 
 /// What a function does with most packets of flows that it knows, in two steps. It looks at the packet and at the flow's state
 /// and decides; once every function of the chain has decided, each carries out what it has decided. A packet about which one of
@@ -50,13 +51,23 @@ pub trait Steady<S> {
         packet: &mut Packet<'_>,
         state: &mut S,
     ) -> Option<Time>;
+
+    /// The fast path of a function on shared objects, on packets of no flow, if it has one.
+    #[inline(always)]
+    fn reading(self) -> impl Reading
+    where
+        Self: Sized,
+    {
+        Unread
+    }
 }
 
-/// For functions that have no fast path: every packet takes the general handlers.
+/// For functions without a fast path on packets of flows: these take the general handlers. Of packets of no flow, a function on
+/// shared objects can decide about some by an `R`.
 #[derive(Clone, Copy, Debug)]
-pub struct General;
+pub struct General<R = Unread>(pub R);
 
-impl<S> Steady<S> for General {
+impl<S, R: Reading> Steady<S> for General<R> {
     const EXISTS: bool = false;
 
     type Step = Infallible;
@@ -77,6 +88,10 @@ impl<S> Steady<S> for General {
     #[inline(always)]
     fn commit(&self, step: Infallible, _: Time, _: &mut Packet<'_>, _: &mut S) -> Option<Time> {
         match step {}
+    }
+    #[inline(always)]
+    fn reading(self) -> impl Reading {
+        self.0
     }
 }
 

@@ -80,6 +80,6 @@ pub enum Ending {
     Closed,
     /// Its entry, or what it held, was needed for another flow.
     Evicted,
-    /// The run is over (see [`NetworkFunction::ends_with_run`](crate::NetworkFunction::ends_with_run)).
+    /// The run is over (see [`FunctionSpec::ends_with_run`](crate::FunctionSpec::ends_with_run)).
     Stopped,
 }

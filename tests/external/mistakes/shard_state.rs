@@ -5,11 +5,11 @@
 mod quota;
 
 use quota::Quota;
-use rheostat::{Objects, Shared, StateLayout, shared_link};
+use rheostat::{Objects, Stage, StateLayout, shared_link};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (objects, mut layout) = (Objects::new(1), StateLayout::new());
-    drop(Shared::new(Quota, &objects, &mut layout)?);
+    drop(Stage::on_objects(Quota, &objects, &mut layout)?);
     drop(shared_link(Quota, &objects));
     Ok(())
 }

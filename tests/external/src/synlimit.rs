@@ -6,8 +6,8 @@ use std::time::Duration;
 use rheostat::serde::Deserialize;
 use rheostat::wire::TcpFlags;
 use rheostat::{
-    Admission, BuildCx, BuildError, Cx, Distributed, FromSettings, Map, Metrics, NetworkFunction,
-    Outcome, OwnDropReason, Packet, PacketSet, ShardInfo, Side, Time, Verdict, settings,
+    BuildCx, BuildError, Cx, Distributed, FromSettings, FunctionSpec, Map, Metrics,
+    NetworkFunction, Outcome, OwnDropReason, Packet, Side, Time, Verdict, settings,
 };
 
 static TOO_MANY: OwnDropReason = OwnDropReason::new(
@@ -62,15 +62,9 @@ impl NetworkFunction for SynLimit {
     type Flow = ();
     type Shard = ();
 
-    /// None: all that is known of hosts is in an object that lanes share.
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        Ok(Admission::Pass(self.non_flow(cx, packet)?))
+    /// All that is known of hosts is in an object that lanes share.
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec::without_flows()
     }
 
     fn packet(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>, _: &mut ()) -> Outcome<Verdict> {
@@ -102,7 +96,7 @@ impl NetworkFunction for SynLimit {
         Ok(Verdict::Forward)
     }
 
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         let [opened, refused] = self.counts.total();
         metrics.add("synlimit_opened", opened);
         metrics.add("synlimit_refused", refused);

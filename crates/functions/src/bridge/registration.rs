@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, is_same,
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration,
 };
 use rheostat_nf::shared_link;
 
@@ -36,9 +36,5 @@ impl FunctionSettings for BridgeConfig {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         describe(self, f)
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }

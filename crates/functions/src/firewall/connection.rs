@@ -120,6 +120,13 @@ const _: () = assert!(size_of::<Track>() == 30);
 const INITIATOR: usize = 0;
 const RESPONDER: usize = 1;
 
+/// A flow of which no packet was seen.
+impl Default for Track {
+    fn default() -> Track {
+        Track::without_connection(true)
+    }
+}
+
 impl Track {
     /// A flow that is not of TCP and starts with a packet of this direction.
     pub fn without_connection(forward: bool) -> Track {

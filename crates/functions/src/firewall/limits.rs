@@ -1,7 +1,10 @@
 //! What the firewall keeps per shard.
 
+use super::{Firewall, Track};
 use rheostat_base::Time;
 use rheostat_ip::ShardLimit;
+use rheostat_nf::{ShardInfo, ShardState};
+use rheostat_state::Handle;
 
 /// Half-open connections, and how often senders may be told that they are not let through.
 #[derive(Debug)]
@@ -10,11 +13,14 @@ pub struct Limits {
     answers: ShardLimit,
 }
 
-impl Limits {
-    pub(super) fn new(answers: ShardLimit) -> Limits {
-        Limits { half_open: 0, answers }
+impl ShardState<Firewall> for Limits {
+    fn of(firewall: &Firewall, shard: ShardInfo, _: Handle<Track>) -> Limits {
+        let rate = firewall.config.rejects_per_second;
+        Limits { half_open: 0, answers: firewall.errors.of_shard(rate, shard.shards) }
     }
+}
 
+impl Limits {
     /// Counts one more half-open connection, unless there are `most` already.
     pub(super) fn open_half(&mut self, most: u32) -> bool {
         let room = self.half_open < most;

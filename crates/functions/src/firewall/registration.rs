@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration, is_same,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration,
 };
 use rheostat_settings::findings::Findings;
 
@@ -32,10 +32,6 @@ impl FunctionSettings for FirewallConfig {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         describe::describe(self, f)
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 
     fn check(&self, findings: &mut Findings) {

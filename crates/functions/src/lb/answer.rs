@@ -25,7 +25,7 @@ impl Lb {
         mtu: u32,
     ) -> Outcome<()> {
         let now = cx.now();
-        if !cx.local().may_report(now) {
+        if !cx.shard().may_report(now) {
             return Ok(());
         }
         let (mbuf, headers) = (packet.mbuf(), packet.headers());
@@ -37,7 +37,7 @@ impl Lb {
     /// Resets a client's connection.
     pub(super) fn reset(&self, cx: &mut Cx<'_, LbShard>, packet: &Packet<'_>) -> Outcome<()> {
         let now = cx.now();
-        if !cx.local().may_report(now) {
+        if !cx.shard().may_report(now) {
             return Ok(());
         }
         let (mbuf, headers) = (packet.mbuf(), packet.headers());
@@ -48,10 +48,10 @@ impl Lb {
     pub(super) fn echo(&self, cx: &mut Cx<'_, LbShard>, packet: &Packet<'_>) -> Outcome<()> {
         let now = cx.now();
         // An answer has to fit into one buffer, as the request does.
-        if packet.mbuf().is_chained() || !cx.local().may_echo(now) {
+        if packet.mbuf().is_chained() || !cx.shard().may_echo(now) {
             return Ok(());
         }
-        cx.local().counts.echoes += 1;
+        cx.shard().counts.echoes += 1;
         let (mbuf, headers) = (packet.mbuf(), packet.headers());
         let capacity = packet.len().max(rheostat_ip::LONGEST_ANSWER);
         cx.originate_like(packet, capacity, |out| echo_reply(mbuf, headers, out))

@@ -67,11 +67,11 @@ impl Lb {
         let longest = inner.longest(wrapper, tunnel.mtu);
         let fits = inner.len() <= longest;
         if !fits && inner.dont_fragment() {
-            cx.local().counts.too_big += 1;
+            cx.shard().counts.too_big += 1;
             self.too_big(cx, packet, longest as u32)?;
             return Ok(Verdict::Drop(DropReason::TooBig));
         }
-        let id = if inner.dont_fragment() { 0 } else { cx.local().next_id() };
+        let id = if inner.dont_fragment() { 0 } else { cx.shard().next_id() };
         let path = Path { backend: self.backend(seat).address, entropy: entropy_of(hash), id };
         let sum = || sum_of(packet.mbuf(), packet.headers());
         let Some(outer) = Outer::new(tunnel, wrapper, &inner, &path, sum) else {
@@ -91,7 +91,7 @@ impl Lb {
         inner: &Inner,
         outer: &Outer,
     ) -> Outcome<Verdict> {
-        cx.local().counts.fragmented += 1;
+        cx.shard().counts.fragmented += 1;
         let (mbuf, headers) = (packet.mbuf(), packet.headers());
         let link = packet.data().get(..usize::from(headers.l3)).ok_or(Abort)?;
         for piece in pieces(outer, inner.len(), self.config.tunnel.mtu) {

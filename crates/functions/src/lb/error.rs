@@ -33,7 +33,7 @@ impl Lb {
         }
         let (service, backend) = (self.service(seat.service), self.backend(seat));
         let backend_port = backend.port.unwrap_or(port);
-        cx.local().counts.errors_to_backends += u64::from(from_client);
+        cx.shard().counts.errors_to_backends += u64::from(from_client);
         match (service.mode, from_client) {
             (Mode::Nat, true) => Ok(Lb::error_to_backend(packet, (backend.address, backend_port))),
             (Mode::Nat, false) => Ok(Lb::error_to_client(packet, (service.vip, port))),
@@ -58,7 +58,7 @@ impl Lb {
         let (vip, port) = (key.first(), key.first_port());
         let Some(service) = self.map.service(vip, port, key.protocol()) else { return Ok(None) };
         let hash = self.hash.flow(&key);
-        let table = &cx.local().assignment().tables[usize::from(service)];
+        let table = &cx.shard().assignment().tables[usize::from(service)];
         let Some(backend) = table.pick(hash) else {
             return Ok(Some(Verdict::Drop(DropReason::NoBackend)));
         };
@@ -83,10 +83,10 @@ impl Lb {
         let told =
             TooBig::of(packet.data(), headers, tunnel).filter(|told| self.map.is_vip(told.vip));
         let now = cx.now();
-        let Some(told) = told.filter(|_| cx.local().may_report(now)) else {
+        let Some(told) = told.filter(|_| cx.shard().may_report(now)) else {
             return Ok(Some(Verdict::Drop(DropReason::IcmpUnrelated)));
         };
-        cx.local().counts.errors_from_tunnels += 1;
+        cx.shard().counts.errors_from_tunnels += 1;
         let link = packet.data().get(..usize::from(headers.l3)).unwrap_or_default();
         let kind = packet.mbuf().link();
         cx.originate(sides.outside, kind, rheostat_ip::LONGEST_ANSWER, |out| {

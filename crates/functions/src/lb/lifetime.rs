@@ -11,9 +11,10 @@ use rheostat_packet::wire::TcpFlags;
 use super::config::Timeouts;
 
 /// How far a flow has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// Only the packet that opened it was seen: it gives way when room is needed.
+    #[default]
     Opening,
     /// The client has sent another packet: for TCP, one with an acknowledgement.
     Open,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration, is_same,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration,
 };
 
 use rheostat_steer::PacketSet;
@@ -51,9 +51,5 @@ impl FunctionSettings for LbConfig {
 
     fn log(&self) -> Option<&Path> {
         self.log.as_deref()
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }

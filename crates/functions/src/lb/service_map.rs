@@ -8,7 +8,7 @@ use super::quic::ServerId;
 use crate::firewall::PortRange;
 
 /// A backend of a service, by their places in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Seat {
     pub(super) service: u16,
     pub(super) backend: u16,

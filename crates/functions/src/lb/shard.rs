@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{ShardId, Time};
+use rheostat_base::Time;
 use rheostat_ip::{RateLimit, ShardLimit};
+use rheostat_nf::{ShardInfo, ShardState};
 use rheostat_run::Metrics;
+use rheostat_state::Handle;
 
 use super::health::{Assignment, HealthBoard, ShardHealth};
+use super::{FlowState, Lb};
 
 /// The tables in force, limits, and counters.
 #[derive(Debug)]
@@ -69,22 +72,20 @@ impl Counts {
     }
 }
 
-impl LbShard {
-    pub(super) fn new(
-        board: &HealthBoard,
-        shard: ShardId,
-        (errors, echoes): (ShardLimit, RateLimit),
-        seed: u64,
-    ) -> LbShard {
+impl ShardState<Lb> for LbShard {
+    fn of(lb: &Lb, shard: ShardInfo, _: Handle<FlowState>) -> LbShard {
+        let rate = lb.config.answers_per_second;
         LbShard {
-            health: board.follow(shard),
-            errors,
-            echoes,
-            next_id: seed as u16,
+            health: lb.board.follow(shard.id),
+            errors: lb.errors.of_shard(rate, shard.shards),
+            echoes: RateLimit::new(rate, rate),
+            next_id: shard.seed as u16,
             counts: Counts::default(),
         }
     }
+}
 
+impl LbShard {
     /// The health of backends and the tables that the shard goes by.
     #[inline]
     pub(super) fn assignment(&self) -> &Arc<Assignment> {

@@ -22,7 +22,7 @@ const RESET: u8 = 4;
 
 /// A flow since its last record. What every packet writes fills the line that the table's own fields
 /// begin; the rest is read with it and rarely written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct FlowState {
     /// From the key's first endpoint to its second, and back.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Lines, Registration, is_same,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Lines, Registration,
 };
 
 use super::settings::{MonitorFunction, describe, keys, read};
@@ -44,9 +44,5 @@ impl FunctionSettings for MonitorFunction {
 
     fn log(&self) -> Option<&Path> {
         self.log.as_deref()
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::FlowKey;
-use rheostat_state::FlowId;
+use rheostat_state::{FlowId, Handle};
 
 use super::Nat;
 use super::choice::Suitable;
@@ -23,7 +23,7 @@ use super::pool::Part;
 use super::ports::are_choosable;
 use super::shard::{Class, NatShard};
 use super::supply::SUPPLIES;
-use rheostat_nf::{Flows, Seen};
+use rheostat_nf::Flows;
 
 /// Flows that outside may open to a mapping before inside answers any of them.
 pub(super) const UNANSWERED: u8 = 64;
@@ -87,7 +87,8 @@ impl Nat {
             let external = (self.rules.pool.address(address), port);
             let ends = Ends { inner, external, remote };
             // A connection of the mapping that had the port before.
-            let displaced = self.displaceable(flows, &ends.external_key(protocol, zone));
+            let displaced =
+                self.displaceable(shard.place, flows, &ends.external_key(protocol, zone));
             return Ok(Bound { ends, binding: Binding::Mapping, mapping: id, displaced });
         }
         if !self.take_from_quota(inner.0) {
@@ -109,13 +110,14 @@ impl Nat {
     }
 
     /// The flow that has `key`, if it can end for another: it is not answered, or it is over.
-    pub(super) fn displaceable(&self, flows: Flows<'_>, key: &FlowKey) -> Option<FlowId> {
-        let seen = self.seen(flows, key)?;
+    pub(super) fn displaceable(
+        &self,
+        place: Handle<FlowState>,
+        flows: Flows<'_>,
+        key: &FlowKey,
+    ) -> Option<FlowId> {
+        let seen = flows.look_at(key, place)?;
         (seen.state.stage != Stage::Firm).then_some(seen.id)
-    }
-
-    pub(super) fn seen<'a>(&self, flows: Flows<'a>, key: &FlowKey) -> Option<Seen<'a, FlowState>> {
-        flows.look_at(key, self.place?)
     }
 
     /// Whether flows may get an external endpoint: the configuration has not given it away.

@@ -42,9 +42,10 @@ pub(super) enum Binding {
 }
 
 /// How far a translated flow has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Only one end has sent.
+    #[default]
     Waiting,
     /// Both have.
     Firm,
@@ -52,9 +53,9 @@ pub(super) enum Stage {
     Closed,
 }
 
-/// The state of one flow. Its first 30 bytes lie in the line of the flow's key: what most packets need stands
+/// The state of one flow; by default, of one that is let through as it is. Its first 30 bytes lie in the line of the flow's key: what most packets need stands
 /// there, and the remote end and the mapping behind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct FlowState {
     pub(super) closing: Closing,
@@ -91,11 +92,9 @@ impl FlowState {
     pub(super) fn opened_by(packet: &Packet<'_>, translated: Option<Translated>) -> FlowState {
         FlowState {
             translated,
-            closing: Closing::default(),
             protocol: packet.headers().protocol,
-            session: Session::default(),
-            stage: Stage::Waiting,
             opened_inside: packet.side() == Side::Inside,
+            ..FlowState::default()
         }
     }
 
@@ -169,13 +168,6 @@ impl Ends {
         };
         let port = (self.inner.1 != self.external.1).then_some(port);
         packet.set_endpoint(end, address.into(), port).map_err(untranslatable)
-    }
-
-    /// Takes back the translation of a packet from outside.
-    pub(super) fn untranslate(&self, packet: &mut Packet<'_>, outbound: bool) {
-        let back = Ends { inner: self.external, external: self.inner, ..*self };
-        // What could be translated can be translated back.
-        let _ = back.translate(packet, outbound);
     }
 
     /// Translates an ICMP error about a packet of the flow, and the packet in it (RFC 5508, REQ-4 and

@@ -69,7 +69,7 @@ impl Nat {
         let (protocol, address) = (inner.protocol, self.rules.pool.address(part.address));
         let any = (Ipv4Addr::UNSPECIFIED, 0);
         let key = FlowKey::v4((address, 0), any, protocol, inner.zone);
-        let NatShard { id, steering, classes, rng, sets, mappings, .. } = shard;
+        let NatShard { place, id, steering, classes, rng, sets, mappings, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key, steering);
         sets.get_or_make(part.address, protocol, || {
             PortSet::new(class.ports.len(), |rank| {
@@ -91,7 +91,7 @@ impl Nat {
             Supply::Spent => self.spent(&suitable, &set.shortage()?.spent, rng, |rank| {
                 let external = (address, class.ports[rank]);
                 let ends = Ends { inner: request.inner, external, remote: request.remote };
-                match self.seen(flows, &ends.external_key(protocol, inner.zone)) {
+                match flows.look_at(&ends.external_key(protocol, inner.zone), *place) {
                     Some(seen) => self.proof(&seen, request),
                     // To this remote endpoint, the port was not used of late, if it is known for what it was.
                     None => match set.rests_until(rank) {

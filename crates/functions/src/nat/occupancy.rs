@@ -11,19 +11,17 @@ use rheostat_state::{FlowHasher, FlowId, FlowTable, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use super::bind::{Bound, Request};
-use super::closing::Closing;
 use super::flow::{Endpoint, FlowState, Stage as FlowStage, Translated};
-use super::session::Session;
 use super::{Mapping, Nat, NatConfig, NatShard};
 use rheostat_nf::Flows;
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{ShardInfo, ShardState};
 use rheostat_nf::{Stage, steering_for};
 
 const UDP: u8 = 17;
 /// Where all flows go, so that with either mapping they compete for the same ports.
 const REMOTE: Endpoint = (Ipv4Addr::new(198, 51, 100, 1), 53);
 
-/// A shard with its flow table. Flows are bound as [`NetworkFunction::first`] binds them, and answered.
+/// A shard with its flow table. Flows are bound as [`NetworkFunction::first`](rheostat_nf::NetworkFunction::first) binds them, and answered.
 #[derive(Debug)]
 pub struct Occupancy {
     nat: Nat,
@@ -55,9 +53,8 @@ impl Occupancy {
         let rest = std::time::Duration::ZERO;
         let config = NatConfig { mapping, rest, ..NatConfig::new(external) };
         let mut layout = StateLayout::new();
-        let mut nat = Nat::new(config.clone(), None).expect("no blocks");
+        let nat = Nat::new(config.clone(), None).expect("no blocks");
         let place = layout.reserve::<FlowState>().expect("the state fits");
-        nat.placed(place);
         let mut rng = StdRng::seed_from_u64(1);
         let steering = loop {
             let stage = Nat::new(config.clone(), None).expect("no blocks");
@@ -78,7 +75,7 @@ impl Occupancy {
             hasher: FlowHasher::fixed(),
             steering: steering.clone(),
         };
-        let shard = nat.local(info);
+        let shard = NatShard::of(&nat, info, place);
         // Classes are of the same size, but for the ports below 1024.
         let ports = 64_512 / shards;
         let table = TableConfig { capacity: 2 * ports + 64, aliases: true };
@@ -123,11 +120,9 @@ impl Occupancy {
         let translated = Translated { ends, binding, is_hairpin: false, mapping };
         let state = FlowState {
             translated: Some(translated),
-            closing: Closing::default(),
             protocol: UDP,
-            session: Session::default(),
-            stage: FlowStage::Waiting,
             opened_inside: true,
+            ..FlowState::default()
         };
         let (hash, alias) = (self.table.hash_of(&key), ends.external_key(UDP, 0));
         let Ok(id) = self.table.insert(hash, &key, now) else { return false };

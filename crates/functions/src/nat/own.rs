@@ -38,7 +38,7 @@ impl Nat {
             let is_free = supply == Supply::Free && flows.is_free(&key(inner.1));
             return is_free.then_some(((address, inner.1), None));
         }
-        let NatShard { id, steering, classes, rng, crowds, .. } = shard;
+        let NatShard { id, place, steering, classes, rng, crowds, .. } = shard;
         let class = classes.of(protocol).leading_to(*id, &key(0), steering);
         let suitable = self.suitable(class, inner.1, part);
         let way = Way::new(address, remote, protocol, zone);
@@ -53,7 +53,7 @@ impl Nat {
                 let holding =
                     |rank: usize| match self.is_dynamic(protocol, (address, class.ports[rank])) {
                         true => flows.find(&key(class.ports[rank])).map(|_| {
-                            let seen = self.seen(flows, &key(class.ports[rank]));
+                            let seen = flows.look_at(&key(class.ports[rank]), *place);
                             seen.map_or(Holding::Kept, |seen| seen.state.holding())
                         }),
                         false => Some(Holding::Kept),
@@ -73,14 +73,14 @@ impl Nat {
                 crowd.waiting.oldest_of_largest(inner.0, |rank| suitable.contains(rank))
             }
             Supply::Spent => self.spent(&suitable, &crowd.spent, rng, |rank| {
-                match self.seen(flows, &key(class.ports[rank])) {
+                match flows.look_at(&key(class.ports[rank]), *place) {
                     Some(seen) => self.proof(&seen, request),
                     None => Proof::Given,
                 }
             }),
         }?;
         let port = class.ports[rank];
-        let former = self.seen(flows, &key(port));
+        let former = flows.look_at(&key(port), *place);
         if let Some(former) = &former {
             crowd.let_go(rank, former.state.translated.map_or(inner.0, |t| t.ends.inner.0));
         }

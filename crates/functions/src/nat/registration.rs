@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Lines, Missing,
-    Registration, is_same,
+    Registration,
 };
 use rheostat_nf::{link, shared_link};
 
@@ -72,9 +72,5 @@ impl FunctionSettings for NatFunction {
 
     fn log(&self) -> Option<&Path> {
         self.log.as_deref()
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }

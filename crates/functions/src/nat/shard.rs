@@ -10,18 +10,21 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rheostat_base::ShardId;
 use rheostat_ip::ShardLimit;
+use rheostat_nf::{ShardInfo, ShardState};
 use rheostat_packet::FlowKey;
+use rheostat_state::Handle;
 use rheostat_steer::{PortClasses, Steering};
 
+use super::Nat;
 use super::choice::{Bounds, Suitable};
 use super::crowd::Crowds;
-use super::flow::Ends;
-use super::log::{LogEnd, MappingEvent};
+use super::flow::{Ends, FlowState};
+use super::log::{LogEnd, MappingEvent, MappingLog};
 use super::mapping::{MappingId, Mappings};
 use super::pool::Part;
 use super::ports::PortSets;
 use super::silence::Silence;
-use super::usage::UsageEnd;
+use super::usage::{PortUsage, UsageEnd};
 
 /// The ports that lead to each shard.
 #[derive(Debug)]
@@ -115,6 +118,8 @@ impl SharedClasses {
 #[derive(Debug)]
 pub struct NatShard {
     pub(super) id: ShardId,
+    /// Where flows have their state.
+    pub(super) place: Handle<FlowState>,
     pub(super) steering: Arc<Steering>,
     pub(super) classes: Arc<Classes>,
     pub(super) rng: StdRng,
@@ -132,6 +137,30 @@ pub struct NatShard {
     pub(super) silence: Silence,
     pub(super) log: Option<LogEnd>,
     pub(super) counts: Counts,
+}
+
+impl ShardState<Nat> for NatShard {
+    fn of(nat: &Nat, shard: ShardInfo, place: Handle<FlowState>) -> NatShard {
+        let config = &nat.rules.config;
+        NatShard {
+            id: shard.id,
+            place,
+            rng: NatShard::rng(shard.seed),
+            sets: PortSets::new(nat.rules.pool.len()),
+            crowds: Crowds::default(),
+            displaced: None,
+            zone: 0,
+            usage: nat.usage.as_ref().map(PortUsage::open),
+            classes: nat.classes.get(&shard.steering, &config.ports),
+            steering: shard.steering,
+            mappings: Mappings::default(),
+            permissions: Permissions::default(),
+            answers: nat.errors.of_shard(config.answers_per_second, shard.shards),
+            silence: Silence::new(config.silence),
+            log: nat.log.as_ref().map(MappingLog::open),
+            counts: Counts::default(),
+        }
+    }
 }
 
 impl NatShard {

@@ -25,7 +25,7 @@ use rheostat_packet::{FlowKey, Network};
 use rheostat_run::Metrics;
 use rheostat_state::object::{Boxed, Distributed, Lease, Map, Vector};
 use rheostat_state::txn::{Objects, Transactional};
-use rheostat_steer::{PacketSet, Side, Translation};
+use rheostat_steer::{PacketSet, Side};
 
 use self::counts::Counts;
 use self::endpoints::Endpoints;
@@ -39,8 +39,8 @@ use super::pool::BlockError;
 use super::rules::{Inbound, Outbound, Rules, prohibit};
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
-use rheostat_nf::{Admission, Outcome, Verdict};
-use rheostat_nf::{Ahead, NetworkFunction, ShardInfo};
+use rheostat_nf::{FunctionSpec, NetworkFunction, Prefetch};
+use rheostat_nf::{Outcome, Verdict};
 
 /// Flows whose time is up that are ended before a new one is made, and in a shard's regular turn.
 const SWEPT: usize = 4;
@@ -296,20 +296,19 @@ impl NetworkFunction for SharedNat {
     type Flow = ();
     type Shard = ();
 
-    fn packet_set(&self) -> PacketSet {
-        // Fragments come once their ports are known, and errors by the packet they are about.
-        PacketSet::none_with_ports()
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec {
+            translation: Some(self.rules.translation()),
+            // Fragments come once their ports are known, and errors by the packet they are about.
+            ..FunctionSpec::named_by(PacketSet::none_with_ports())
+        }
     }
-
-    fn translation(&self) -> Option<Translation> {
-        Some(self.rules.translation())
-    }
-
-    fn local(&self, _: ShardInfo) {}
 
     #[inline]
-    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
-        self.flows.prefetch(&packet.arrival_key(), what);
+    fn prefetch(&self, stage: Prefetch<'_, SharedNat>) {
+        if let Prefetch::Packet(packet, ahead) = stage {
+            self.flows.prefetch(&packet.arrival_key(), ahead);
+        }
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
@@ -334,10 +333,6 @@ impl NetworkFunction for SharedNat {
     }
 
     /// Without a packet set, no packet belongs to a flow.
-    fn first(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        self.non_flow(cx, packet).map(Admission::Pass)
-    }
-
     fn packet(
         &self,
         cx: &mut Cx<'_, ()>,
@@ -351,7 +346,7 @@ impl NetworkFunction for SharedNat {
         self.sweep(cx, SWEPT_REGULARLY)?;
         // Which sets have their turn follows from the shard, as several shards have theirs at once, and from the time, as a run
         // may have fewer shards than there are parts.
-        let turn = cx.shard().index() + (cx.now().as_nanos() >> 29) as usize;
+        let turn = cx.shard_id().index() + (cx.now().as_nanos() >> 29) as usize;
         self.endpoints.reclaim(cx, turn % PARTS, PARTS)?;
         let Some(silence) = &self.silence else { return Ok(()) };
         for _ in 0..ANSWERED {
@@ -363,7 +358,7 @@ impl NetworkFunction for SharedNat {
         Ok(())
     }
 
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         self.counts.total().add_to(metrics);
     }
 }

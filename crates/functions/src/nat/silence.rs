@@ -66,8 +66,8 @@ impl Silence {
 /// Answers the SYNs whose time has come.
 pub(super) fn answer_unsolicited(cx: &mut Cx<'_, NatShard>) -> Outcome<()> {
     let now = cx.now();
-    while let Some(syn) = cx.local().silence.next(now) {
-        if cx.local().answers.allow(now) {
+    while let Some(syn) = cx.shard().silence.next(now) {
+        if cx.shard().answers.allow(now) {
             syn.answer(cx)?;
         }
     }

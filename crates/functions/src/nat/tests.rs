@@ -12,8 +12,9 @@ use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use super::flow::{Endpoint, Ends};
 use super::*;
-use rheostat_nf::Flows;
+use rheostat_nf::{Flows, ShardInfo, ShardState};
 use rheostat_nf::{Stage, steering_for};
+use rheostat_state::Handle;
 
 const PROTOCOLS: [u8; 3] = [6, 17, 1];
 
@@ -33,8 +34,7 @@ impl World {
         let steering = Steering::new(&HashKey::new(key), 512, shards, orientations).unwrap();
         let steering = Arc::new(steering_for(&stage, steering).unwrap());
         let place = layout.reserve::<FlowState>().unwrap();
-        let mut nat = Nat::new(config, None).unwrap();
-        nat.placed(place);
+        let nat = Nat::new(config, None).unwrap();
         let layout = Arc::new(layout);
         let shard = |id: usize| {
             let info = ShardInfo {
@@ -47,7 +47,10 @@ impl World {
             };
             let table = TableConfig { capacity: 512, aliases: true };
             let hasher = FlowHasher::new([1, 2, 3, 4, 5, 6, 7]);
-            (nat.local(info), FlowTable::new(table, layout.clone(), hasher).unwrap())
+            (
+                NatShard::of(&nat, info, place),
+                FlowTable::new(table, layout.clone(), hasher).unwrap(),
+            )
         };
         let shards = (0..shards).map(shard).collect();
         World { nat, steering, shards, place }

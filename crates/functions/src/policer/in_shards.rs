@@ -4,13 +4,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use rheostat_base::{DropReason, Time};
+use rheostat_base::Time;
 use rheostat_run::Metrics;
-use rheostat_steer::PacketSet;
+use rheostat_state::Handle;
 
 use super::subscriber::Subscriber;
-use super::{Action, Bucket, COLOURS, LINGER, Policer, PolicerConfig, mark};
-use rheostat_nf::{Admission, Cx, NetworkFunction, Outcome, Packet, ShardInfo, Verdict};
+use super::{Bucket, COLOURS, LINGER, Policer, PolicerConfig};
+use rheostat_nf::{
+    Cx, FunctionSpec, NetworkFunction, Outcome, Packet, ShardInfo, ShardState, Verdict,
+};
 
 /// Buckets that are looked at for one that can be forgotten, when there is no room for another.
 const TRIED: usize = 16;
@@ -32,6 +34,17 @@ pub struct Buckets {
     capacity: usize,
     /// Packets that were metered, by their colour.
     packets: [u64; 3],
+}
+
+impl ShardState<PolicerInShards> for Buckets {
+    fn of(function: &PolicerInShards, shard: ShardInfo, _: Handle<()>) -> Buckets {
+        Buckets {
+            held: HashMap::new(),
+            touched: VecDeque::new(),
+            capacity: function.policer.config.subscribers.div_ceil(shard.shards),
+            packets: [0; 3],
+        }
+    }
 }
 
 impl Buckets {
@@ -82,61 +95,36 @@ impl NetworkFunction for PolicerInShards {
     type Flow = ();
     type Shard = Buckets;
 
-    fn name(&self) -> &'static str {
-        self.policer.name()
-    }
-
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
-    }
-
-    fn steering(&self) -> PacketSet {
-        self.policer.packet_set()
-    }
-
-    fn local(&self, shard: ShardInfo) -> Buckets {
-        Buckets {
-            held: HashMap::new(),
-            touched: VecDeque::new(),
-            capacity: self.policer.config.subscribers.div_ceil(shard.shards),
-            packets: [0; 3],
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec {
+            name: "Policer",
+            steering: Some(self.policer.spec().packet_set),
+            ..FunctionSpec::without_flows()
         }
     }
 
-    fn first(&self, _: &mut Cx<'_, Buckets>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
-    }
-
-    fn packet(&self, _: &mut Cx<'_, Buckets>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
-        unreachable!("without a packet set there are no flows")
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, Buckets>,
+        packet: &mut Packet<'_>,
+        (): &mut (),
+    ) -> Outcome<Verdict> {
+        self.non_flow(cx, packet)
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, Buckets>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        let config = &self.policer.config;
-        let Some(ends) = packet.addresses() else {
-            let pass = config.pass_non_ip;
-            return Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) });
-        };
-        if !self.policer.is_metered(packet) {
-            return Ok(Verdict::Forward);
-        }
-        let (address, subscriber) = config.subject.of(packet.side(), &ends);
-        let Some(meter) = config.classes.meter(config.classes.class_of(address)) else {
-            return Ok(Verdict::Forward);
+        let (subscriber, meter) = match self.policer.metered(packet) {
+            Ok(metered) => metered,
+            Err(verdict) => return Ok(verdict),
         };
         let (now, before) = (cx.now(), self.policer.colour_before(packet));
-        let (buckets, bytes) = (cx.local(), self.policer.bytes(packet));
+        let (buckets, bytes) = (cx.shard(), self.policer.bytes(packet));
         // One search of the map for a bucket that is there.
         let colour = match buckets.held.get_mut(&subscriber) {
             Some(bucket) => meter.colour(bucket, now, bytes, before),
             None => {
                 if !buckets.make_room(now, self.lifetime) {
-                    let pass = config.pass_when_full;
-                    return Ok(if pass {
-                        Verdict::Forward
-                    } else {
-                        Verdict::Drop(DropReason::TableFull)
-                    });
+                    return Ok(self.policer.without_room());
                 }
                 let mut bucket = meter.full(now);
                 let colour = meter.colour(&mut bucket, now, bytes, before);
@@ -146,18 +134,12 @@ impl NetworkFunction for PolicerInShards {
             }
         };
         buckets.packets[colour as usize] += 1;
-        match config.actions.of(colour) {
-            Action::Drop => Ok(Verdict::Drop(DropReason::Policed)),
-            action => {
-                mark(packet, action, colour);
-                Ok(Verdict::Forward)
-            }
-        }
+        Ok(self.policer.apply(packet, colour))
     }
 
     fn periodic(&self, cx: &mut Cx<'_, Buckets>) -> Outcome<()> {
         let now = cx.now();
-        cx.local().reclaim(now, self.lifetime);
+        cx.shard().reclaim(now, self.lifetime);
         Ok(())
     }
 

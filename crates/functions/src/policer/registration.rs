@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
-    is_same,
 };
 use rheostat_nf::{NetworkFunction, link, shared_link};
 use rheostat_settings::quantity::Count;
@@ -37,7 +36,7 @@ impl FunctionSettings for PolicerConfig {
         if !others.iter().any(|facts| facts.knows_flows()) {
             return None;
         }
-        let own = Policer::new(self.clone()).packet_set();
+        let own = Policer::new(self.clone()).spec().packet_set;
         let common = others.iter().fold(own, |common, facts| common.common(&facts.steering()));
         Some(Arc::new(PolicerInChain { policer: self.clone(), is_shared: !common.can_place() }))
     }
@@ -48,10 +47,6 @@ impl FunctionSettings for PolicerConfig {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         describe(self, f)
-    }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
     }
 }
 
@@ -83,16 +78,12 @@ impl FunctionSettings for PolicerInChain {
         let place = if self.is_shared { "shared by all lanes" } else { "in shards" };
         writeln!(f, "          buckets {place}, for {subscribers} addresses at a time")
     }
-
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        is_same(self, other)
-    }
 }
 
 fn facts(config: &PolicerConfig, flows: FlowPlace) -> FunctionFacts {
     FunctionFacts {
         flows,
-        steering: Some(Policer::new(config.clone()).packet_set()),
+        steering: Some(Policer::new(config.clone()).spec().packet_set),
         by_inner_address: config.subject.whose != Whose::Outer,
         ..FunctionFacts::default()
     }

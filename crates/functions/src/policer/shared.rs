@@ -4,16 +4,14 @@
 use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use rheostat_base::DropReason;
 use rheostat_run::Metrics;
 use rheostat_state::object::Distributed;
 use rheostat_state::txn::Objects;
-use rheostat_steer::PacketSet;
 
 use super::subscriber::Subscriber;
-use super::{Action, Bucket, COLOURS, LINGER, Policer, PolicerConfig, mark};
+use super::{Bucket, COLOURS, LINGER, Policer, PolicerConfig};
 use crate::ageing_map::{AgeingMap, Entry};
-use rheostat_nf::{Admission, Cx, NetworkFunction, Outcome, Packet, ShardInfo, Verdict};
+use rheostat_nf::{Cx, FunctionSpec, NetworkFunction, Outcome, Packet, Verdict};
 
 /// The bucket of a subscriber.
 #[derive(Clone, Copy, Debug, NoUninit, AnyBitPattern)]
@@ -60,36 +58,23 @@ impl NetworkFunction for SharedPolicer {
     type Flow = ();
     type Shard = ();
 
-    fn name(&self) -> &'static str {
-        self.policer.name()
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { name: "Policer", ..FunctionSpec::without_flows() }
     }
 
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::NONE
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn first(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>) -> Outcome<Admission<()>> {
-        unreachable!("without a packet set there are no flows")
-    }
-
-    fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, (): &mut ()) -> Outcome<Verdict> {
-        unreachable!("without a packet set there are no flows")
+    fn packet(
+        &self,
+        cx: &mut Cx<'_, ()>,
+        packet: &mut Packet<'_>,
+        (): &mut (),
+    ) -> Outcome<Verdict> {
+        self.non_flow(cx, packet)
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        let PolicerConfig { classes, actions, .. } = &self.policer.config;
-        let Some(ends) = packet.addresses() else {
-            let pass = self.policer.config.pass_non_ip;
-            return Ok(if pass { Verdict::Forward } else { Verdict::Drop(DropReason::NotIp) });
-        };
-        if !self.policer.is_metered(packet) {
-            return Ok(Verdict::Forward);
-        }
-        let (address, subscriber) = self.policer.config.subject.of(packet.side(), &ends);
-        let Some(meter) = classes.meter(classes.class_of(address)) else {
-            return Ok(Verdict::Forward);
+        let (subscriber, meter) = match self.policer.metered(packet) {
+            Ok(metered) => metered,
+            Err(verdict) => return Ok(verdict),
         };
         let known = self.buckets.get(cx, &subscriber)?;
         let mut bucket =
@@ -100,24 +85,17 @@ impl NetworkFunction for SharedPolicer {
         match known {
             Some((lease, _)) => self.buckets.replace(cx, lease, held)?,
             None if self.buckets.enter(cx, held)?.is_ok() => {}
-            None if self.policer.config.pass_when_full => return Ok(Verdict::Forward),
-            None => return Ok(Verdict::Drop(DropReason::TableFull)),
+            None => return Ok(self.policer.without_room()),
         }
         self.packets.update(cx, |packets| packets[colour as usize] += 1)?;
-        match actions.of(colour) {
-            Action::Drop => Ok(Verdict::Drop(DropReason::Policed)),
-            action => {
-                mark(packet, action, colour);
-                Ok(Verdict::Forward)
-            }
-        }
+        Ok(self.policer.apply(packet, colour))
     }
 
     fn periodic(&self, cx: &mut Cx<'_, ()>) -> Outcome<()> {
         self.buckets.reclaim(cx)
     }
 
-    fn shared_metrics(&self, metrics: &mut Metrics) {
+    fn metrics(&self, (): &(), metrics: &mut Metrics) {
         for (name, packets) in COLOURS.into_iter().zip(self.packets.total()) {
             metrics.add(name, packets);
         }

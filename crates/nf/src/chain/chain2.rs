@@ -4,12 +4,12 @@ use rheostat_base::Counter;
 use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
-use rheostat_steer::{PacketSet, Side, Translation};
+use rheostat_steer::Side;
 
 use super::Chain;
-use crate::chain_service::Journal;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
+use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -23,7 +23,6 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     /// `None` for a chain that did not get to see the flow's first packet.
     type States = (Option<A::States>, Option<B::States>);
     type Saved = (A::Saved, B::Saved);
-    type Journal = <A::Journal as Journal>::And<B::Journal, Self::Saved>;
 
     const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
 
@@ -31,8 +30,8 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         let mixed = A::STATEFUL && B::STATEFUL && A::SHARED != B::SHARED;
         assert!(
             !mixed,
-            "a function on shared objects (`Shared`) and one with state per shard (`Stage`) cannot \
-             stand in one chain: what the latter does cannot be undone"
+            "a function on shared objects (`Stage::on_objects`) and one with state per shard \
+             (`Stage::new`) cannot stand in one chain: what the latter does cannot be undone"
         );
         A::SHARED || B::SHARED
     };
@@ -49,6 +48,14 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         a.or(b)
     }
 
+    fn spec(&self) -> FunctionSpec {
+        self.0.spec().and(&self.1.spec())
+    }
+
+    fn shard(&self, shard: ShardInfo) -> Self::Shard {
+        (self.0.shard(shard.clone()), self.1.shard(shard))
+    }
+
     #[inline(always)]
     fn counts(&self) -> usize {
         self.0.counts() + self.1.counts()
@@ -58,12 +65,6 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
         let (a, b) = counts.split_at(self.0.counts());
         (self.0.steady(a), self.1.steady(b))
-    }
-
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
-        let (a, b) = counts.split_at(self.0.counts());
-        self.0.add_counts(a, metrics);
-        self.1.add_counts(b, metrics);
     }
 
     #[inline]
@@ -80,35 +81,6 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     fn restore(&self, flow: &mut FlowMut<'_>, (a, b): Self::Saved) {
         self.0.restore(flow, a);
         self.1.restore(flow, b);
-    }
-
-    fn packet_set(&self) -> PacketSet {
-        self.0.packet_set().finest(&self.1.packet_set())
-    }
-
-    fn steering(&self) -> PacketSet {
-        self.0.steering().common(&self.1.steering())
-    }
-
-    fn aliases(&self) -> bool {
-        self.0.aliases() || self.1.aliases()
-    }
-
-    fn depends_on_flows(&self) -> bool {
-        self.0.depends_on_flows() || self.1.depends_on_flows()
-    }
-
-    /// That of the function that translates: there is one at most.
-    fn translation(&self) -> Option<Translation> {
-        self.0.translation().or_else(|| self.1.translation())
-    }
-
-    fn local(&self, shard: ShardInfo) -> Self::Shard {
-        (self.0.local(shard.clone()), self.1.local(shard))
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.0.passes_without_entry() && self.1.passes_without_entry()
     }
 
     #[inline]
@@ -179,45 +151,20 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     ) -> Outcome<Verdict> {
         match packet.side() {
             Side::Inside => match self.0.packet(a, scope, packet, flow)? {
-                Verdict::Forward => {
-                    let verdict = self.1.packet(b, scope, packet, flow)?;
-                    if verdict == Verdict::Restart {
-                        self.0.undo(packet, flow);
-                    }
-                    Ok(verdict)
-                }
+                Verdict::Forward => self.1.packet(b, scope, packet, flow),
                 verdict => Ok(verdict),
             },
             Side::Outside => match self.1.packet(b, scope, packet, flow)? {
-                Verdict::Forward => {
-                    let verdict = self.0.packet(a, scope, packet, flow)?;
-                    if verdict == Verdict::Restart {
-                        self.1.undo(packet, flow);
-                    }
-                    Ok(verdict)
-                }
+                Verdict::Forward => self.0.packet(a, scope, packet, flow),
                 verdict => Ok(verdict),
             },
-        }
-    }
-
-    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
-        match packet.side() {
-            Side::Inside => {
-                self.1.undo(packet, flow);
-                self.0.undo(packet, flow);
-            }
-            Side::Outside => {
-                self.0.undo(packet, flow);
-                self.1.undo(packet, flow);
-            }
         }
     }
 
     #[inline]
-    fn ends_soon(&self, (a, b): &Self::Shard, flow: &mut FlowMut<'_>) {
-        self.0.ends_soon(a, flow);
-        self.1.ends_soon(b, flow);
+    fn prefetch_end(&self, (a, b): &Self::Shard, flow: &mut FlowMut<'_>) {
+        self.0.prefetch_end(a, flow);
+        self.1.prefetch_end(b, flow);
     }
 
     fn ended(
@@ -229,10 +176,6 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     ) {
         self.1.ended(b, scope, flow, ending);
         self.0.ended(a, scope, flow, ending);
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.0.ends_with_run() || self.1.ends_with_run()
     }
 
     fn non_flow(
@@ -258,13 +201,8 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         self.1.periodic(b, scope)
     }
 
-    fn metrics(&self, (a, b): &Self::Shard, metrics: &mut Metrics) {
-        self.0.metrics(a, metrics);
-        self.1.metrics(b, metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.0.shared_metrics(metrics);
-        self.1.shared_metrics(metrics);
+    fn metrics(&self, shard: Option<&Self::Shard>, metrics: &mut Metrics) {
+        self.0.metrics(shard.map(|(a, _)| a), metrics);
+        self.1.metrics(shard.map(|(_, b)| b), metrics);
     }
 }

@@ -18,24 +18,26 @@ mod visits;
 
 use std::fmt;
 
-use rheostat_base::{Counter, Nanos, Time};
-use rheostat_run::{Batch, LaneCounters, Metrics, OffloadedFlows};
+use rheostat_base::{Counter, Time};
+use rheostat_run::Metrics;
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, StateBits};
-use rheostat_steer::{PacketSet, Side, Translation};
+use rheostat_steer::Side;
 
 use self::deadlines::Deadlines;
 pub use self::error::ChainError;
 use self::link_stage::LinkShard;
-pub(crate) use self::link_stage::{LinkStage, PlacedLink, SharedParts};
+pub(crate) use self::link_stage::{LinkStage, PlacedLink};
 pub(crate) use self::naming::Naming;
 
 pub(crate) use self::own_link::OwnLink;
+use self::steady_chain::DynamicFastPath;
 use self::visit::Visit;
 use super::Chain;
-use crate::chain_service::{AtOnce, FastPathCx};
+use crate::chain_service::FastPath;
 use crate::cx::{DEFAULT_LIFETIME, Scope};
 use crate::function::{Ahead, ShardInfo};
+use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
 use crate::packet_log::{LogMark, PacketLog};
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -43,10 +45,7 @@ use crate::verdict::{Ending, Outcome, Verdict};
 /// Any functions, one behind the other.
 pub struct DynamicChain {
     links: Box<[Box<dyn LinkStage>]>,
-    packet_set: PacketSet,
-    steering: PacketSet,
-    translation: Option<Translation>,
-    aliases: bool,
+    spec: FunctionSpec,
     objects: Option<Objects>,
     /// Where functions have deadlines of their own, if some have.
     deadlines: Option<Deadlines>,
@@ -116,7 +115,7 @@ impl DynamicChain {
                 scope.requests.deadline = None;
             }
             let verdict = match link.objects() {
-                None => visit.call(link, local, scope, packet)?,
+                None => link.visit(local, scope, packet, visit)?,
                 Some(_) => {
                     starts[at] = log.mark();
                     transacted::visit(link, local, scope, packet, visit, log)?
@@ -143,8 +142,8 @@ impl DynamicChain {
         Ok(onward)
     }
 
-    /// Undoes what the functions before the last that has seen a packet of a live flow have done to it and to the flow. Their
-    /// shared objects have counted it.
+    /// Undoes what functions on shared objects before the last that has seen a packet of a live flow have done to it and to the
+    /// flow. These objects have counted it.
     #[cold]
     fn undo_before(
         &self,
@@ -156,12 +155,9 @@ impl DynamicChain {
         let DynamicShard { locals, log, starts, .. } = shard;
         let path = self.path(packet.side()).rev();
         for at in path.filter(|at| seen.0 & 1 << at != 0).skip(1) {
-            match self.links[at].objects() {
-                None => self.links[at].undo(packet, flow),
-                Some(_) => {
-                    packet.go_back_to(log, starts[at]);
-                    self.links[at].restore(&mut *locals[at], flow);
-                }
+            if self.links[at].objects().is_some() {
+                packet.go_back_to(log, starts[at]);
+                self.links[at].restore(&mut *locals[at], flow);
             }
         }
     }
@@ -186,7 +182,6 @@ impl Chain for DynamicChain {
     type States = Seen;
     /// Nothing: links on shared objects keep what they undo.
     type Saved = ();
-    type Journal = AtOnce;
 
     const STATEFUL: bool = true;
 
@@ -194,50 +189,24 @@ impl Chain for DynamicChain {
 
     const STOPS: bool = true;
 
+    fn spec(&self) -> FunctionSpec {
+        self.spec.clone()
+    }
+
     fn counts(&self) -> usize {
-        self.links.iter().map(|link| link.counts()).sum()
+        self.spec.counts.len()
     }
 
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
-        let mut rest = counts;
-        for link in &self.links {
-            let (own, behind) = rest.split_at(link.counts());
-            link.add_counts(own, metrics);
-            rest = behind;
-        }
+    fn shard(&self, shard: ShardInfo) -> DynamicShard {
+        let locals = self.links.iter().map(|link| link.shard(shard.clone())).collect();
+        let starts = self.links.iter().map(|_| LogMark::default()).collect();
+        let requested = self.links.iter().map(|_| Time::ZERO).collect();
+        let requested = (requested, Time::ZERO);
+        DynamicShard { locals, log: PacketLog::default(), starts, requested }
     }
 
-    fn has_steady(&self, _: &[Counter]) -> bool {
-        self.steady.is_some()
-    }
-
-    fn can_offload(&self, _: &[Counter]) -> bool {
-        self.steady.is_some() && !self.has_visitors
-    }
-
-    fn run_steady(&self, batch: &mut Batch, first: usize, cx: &mut FastPathCx<'_>) -> usize {
-        let Some(set) = self.steady else { return first };
-        DynamicChain::run_steady(self, set, batch, first, cx)
-    }
-
-    fn steady_shortest(&self, counts: &[Counter]) -> Nanos {
-        self.shortest(counts)
-    }
-
-    fn lets_leave(&self, counts: &[Counter], flow: FlowMut<'_>) -> bool {
-        let set = self.steady.filter(|_| !self.has_visitors);
-        set.is_some_and(|set| DynamicChain::lets_leave(self, set, counts, flow))
-    }
-
-    fn run_guests(
-        &self,
-        counts: &[Counter],
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
-        counters: &LaneCounters,
-    ) -> usize {
-        let Some(set) = self.steady.filter(|_| !self.has_visitors) else { return 0 };
-        DynamicChain::run_guests(self, set, counts, batch, flows, counters)
+    fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
+        DynamicFastPath { chain: self, counts }
     }
 
     fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
@@ -248,38 +217,6 @@ impl Chain for DynamicChain {
         self.objects.as_ref()
     }
 
-    fn save(&self, _: &mut FlowMut<'_>) {}
-
-    fn restore(&self, _: &mut FlowMut<'_>, (): ()) {}
-
-    fn packet_set(&self) -> PacketSet {
-        self.packet_set
-    }
-
-    fn steering(&self) -> PacketSet {
-        self.steering
-    }
-
-    fn aliases(&self) -> bool {
-        self.aliases
-    }
-
-    fn depends_on_flows(&self) -> bool {
-        self.links.iter().any(|link| link.depends_on_flows())
-    }
-
-    fn translation(&self) -> Option<Translation> {
-        self.translation.clone()
-    }
-
-    fn local(&self, shard: ShardInfo) -> DynamicShard {
-        let locals = self.links.iter().map(|link| link.local(shard.clone())).collect();
-        let starts = self.links.iter().map(|_| LogMark::default()).collect();
-        let requested = self.links.iter().map(|_| Time::ZERO).collect();
-        let requested = (requested, Time::ZERO);
-        DynamicShard { locals, log: PacketLog::default(), starts, requested }
-    }
-
     fn boxed_bytes(&self) -> usize {
         self.links.iter().map(|link| link.local_bytes() + size_of::<Box<LinkShard>>()).sum()
     }
@@ -287,10 +224,6 @@ impl Chain for DynamicChain {
     fn own_table_bytes(&self, flows: usize) -> usize {
         let each = self.links.iter().map(|link| link.table_bytes(flows));
         each.fold(0, usize::saturating_add)
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.links.iter().all(|link| link.passes_without_entry())
     }
 
     fn first(
@@ -370,13 +303,9 @@ impl Chain for DynamicChain {
         next.map(|deadline| flow.set_deadline(deadline)).is_some()
     }
 
-    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
-        self.path(packet.side()).rev().for_each(|at| self.links[at].undo(packet, flow));
-    }
-
-    fn ends_soon(&self, shard: &DynamicShard, flow: &mut FlowMut<'_>) {
+    fn prefetch_end(&self, shard: &DynamicShard, flow: &mut FlowMut<'_>) {
         for (link, local) in self.links.iter().zip(&shard.locals) {
-            link.ends_soon(&**local, flow);
+            link.prefetch_end(&**local, flow);
         }
     }
 
@@ -390,10 +319,6 @@ impl Chain for DynamicChain {
         for (link, local) in self.links.iter().zip(&mut shard.locals).rev() {
             end(&**link, &mut **local, scope, flow, ending);
         }
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.links.iter().any(|link| link.ends_with_run())
     }
 
     fn non_flow(
@@ -421,14 +346,10 @@ impl Chain for DynamicChain {
         }
     }
 
-    fn metrics(&self, shard: &DynamicShard, metrics: &mut Metrics) {
-        for (link, local) in self.links.iter().zip(&shard.locals) {
-            link.metrics(&**local, metrics);
+    fn metrics(&self, shard: Option<&DynamicShard>, metrics: &mut Metrics) {
+        for (at, link) in self.links.iter().enumerate() {
+            link.metrics(shard.map(|shard| &*shard.locals[at]), metrics);
         }
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.links.iter().for_each(|link| link.shared_metrics(metrics));
     }
 }
 

@@ -2,12 +2,11 @@
 
 use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
-use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
-use crate::chain_service::AtOnce;
 use crate::cx::Scope;
 use crate::function::ShardInfo;
+use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -19,39 +18,14 @@ impl Chain for Passthrough {
     type Shard = ();
     type States = ();
     type Saved = ();
-    type Journal = AtOnce;
 
     const STATEFUL: bool = false;
 
-    fn save(&self, _: &mut FlowMut<'_>) {}
-
-    fn restore(&self, _: &mut FlowMut<'_>, (): ()) {}
-
-    fn packet_set(&self) -> PacketSet {
-        PacketSet::five_tuple()
+    fn spec(&self) -> FunctionSpec {
+        FunctionSpec { passes_without_entry: true, ..FunctionSpec::five_tuple() }
     }
 
-    fn steering(&self) -> PacketSet {
-        PacketSet::five_tuple()
-    }
-
-    fn aliases(&self) -> bool {
-        false
-    }
-
-    fn depends_on_flows(&self) -> bool {
-        false
-    }
-
-    fn translation(&self) -> Option<Translation> {
-        None
-    }
-
-    fn local(&self, _: ShardInfo) {}
-
-    fn passes_without_entry(&self) -> bool {
-        true
-    }
+    fn shard(&self, _: ShardInfo) {}
 
     #[inline]
     fn first(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<((), Verdict)> {
@@ -72,13 +46,7 @@ impl Chain for Passthrough {
         Ok(Verdict::Forward)
     }
 
-    fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
-
     fn ended(&self, (): &mut (), _: &mut Scope<'_>, _: &mut FlowMut<'_>, _: Ending) {}
-
-    fn ends_with_run(&self) -> bool {
-        false
-    }
 
     #[inline]
     fn non_flow(&self, (): &mut (), _: &mut Scope<'_>, _: &mut Packet<'_>) -> Outcome<Verdict> {
@@ -89,5 +57,5 @@ impl Chain for Passthrough {
         Ok(())
     }
 
-    fn metrics(&self, (): &(), _: &mut Metrics) {}
+    fn metrics(&self, _: Option<&()>, _: &mut Metrics) {}
 }

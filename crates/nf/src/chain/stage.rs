@@ -5,33 +5,88 @@ use std::fmt::Display;
 use rheostat_base::Counter;
 use rheostat_run::Metrics;
 use rheostat_run::Step;
+use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
-use rheostat_steer::{PacketSet, Translation};
 
 use super::Chain;
-use crate::chain_service::AtOnce;
+use super::mode::{Mode, OnObjects, Owned};
 use crate::cx::{Cx, Scope};
-use crate::function::{NetworkFunction, ShardInfo};
+use crate::function::{Ahead, NetworkFunction, NoShardState, Prefetch, ShardInfo, ShardState};
+use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
-use crate::steady::{SteadyChain, SteadyStage};
+use crate::reading::Reading;
+use crate::steady::{Steady, SteadyChain, SteadyStage};
 use crate::verdict::{Admission, Ending, Outcome, Verdict};
 
 /// A function with the place of its state in a flow's entry.
+///
+/// The handlers of a function [`OnObjects`] run in transactions. The state that is not a flow's is an object's, so the function
+/// keeps nothing per shard (`Shard = ()`), and a flow's state can be cloned: the clone takes its place again when a transaction
+/// conflicts. It does not stand in one [`Chain2`](super::Chain2) with an [`Owned`] one, whose effects cannot be undone:
+///
+/// ```compile_fail,E0080
+/// # use std::sync::Arc;
+/// # use rheostat_nf::{Chain2, ChainService, Cx, NetworkFunction, Outcome, Packet, Stage, Verdict};
+/// # use rheostat_state::{StateLayout, txn::Objects};
+/// # struct Any;
+/// # impl NetworkFunction for Any {
+/// #     type Flow = ();
+/// #     type Shard = ();
+/// #     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, _: &mut ()) -> Outcome<Verdict> {
+/// #         Ok(Verdict::Forward)
+/// #     }
+/// # }
+/// # let (objects, mut layout) = (Objects::new(1), StateLayout::new());
+/// # let routes = rheostat_run::Routes(Vec::new());
+/// let shared = Stage::on_objects(Any, &objects, &mut layout).unwrap();
+/// let owned = Stage::new(Any, &mut layout).unwrap();
+/// ChainService::new(Arc::new(Chain2(shared, owned)), routes); // does not compile
+/// ```
 #[derive(Debug)]
-pub struct Stage<F: NetworkFunction> {
-    pub(super) function: F,
-    pub(super) handle: Handle<F::Flow>,
+pub struct Stage<F: NetworkFunction, M = Owned> {
+    pub(crate) spec: FunctionSpec,
+    pub(crate) function: F,
+    pub(crate) handle: Handle<F::Flow>,
+    mode: M,
 }
 
 impl<F: NetworkFunction> Stage<F> {
-    /// Reserves a place for the function's state in `layout`.
+    /// A function with state per flow and per shard. Reserves a place for the former in `layout`.
     ///
     /// # Errors
     /// [`LayoutError`] when the entry has no room for it.
-    pub fn new(mut function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
-        let handle = layout.reserve::<F::Flow>()?;
-        function.placed(handle);
-        Ok(Stage { function, handle })
+    pub fn new(function: F, layout: &mut StateLayout) -> Result<Stage<F>, LayoutError> {
+        Stage::in_mode(function, Owned, layout)
+    }
+}
+
+impl<F: NetworkFunction<Shard: NoShardState>> Stage<F, OnObjects>
+where
+    F::Flow: Clone,
+{
+    /// A function on shared objects. Reserves a place for its state of a flow in `layout`. `objects` are those that the
+    /// function's own were made with, and those of the other functions of the chain.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the entry has no room for it.
+    pub fn on_objects(
+        function: F,
+        objects: &Objects,
+        layout: &mut StateLayout,
+    ) -> Result<Stage<F, OnObjects>, LayoutError> {
+        Stage::in_mode(function, <OnObjects as Mode<F>>::of(objects), layout)
+    }
+}
+
+impl<F: NetworkFunction, M: Mode<F>> Stage<F, M> {
+    /// A function whose handlers run in this mode.
+    pub(crate) fn in_mode(
+        function: F,
+        mode: M,
+        layout: &mut StateLayout,
+    ) -> Result<Stage<F, M>, LayoutError> {
+        let (spec, handle) = (FunctionSpec::of(&function), layout.reserve()?);
+        Ok(Stage { spec, function, handle, mode })
     }
 
     /// Gives up the state of a flow that lives on for other functions.
@@ -42,21 +97,36 @@ impl<F: NetworkFunction> Stage<F> {
         drop(flow.take(self.handle));
     }
 
-    /// Runs the function on a packet that is followed, and keeps what it decided.
-    #[cold]
-    #[inline(never)]
-    fn follow<T: Display>(
+    /// Runs a handler on a packet.
+    #[inline(always)]
+    fn run<T: Display>(
         &self,
         local: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        run: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
+        handler: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        match packet.is_traced() {
+            false => handler(&mut scope.cx(local), packet),
+            true => self.run_traced(local, scope, packet, handler),
+        }
+    }
+
+    /// Runs a handler on a packet that is traced, and notes its decision.
+    #[cold]
+    #[inline(never)]
+    fn run_traced<T: Display>(
+        &self,
+        local: &mut F::Shard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        handler: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         let before = packet.key();
-        let outcome = run(&mut scope.cx(local), packet);
+        let outcome = handler(&mut scope.cx(local), packet);
         let after = packet.key();
         scope.outbox.decisions.push(Step::Function {
-            name: self.function.name(),
+            name: self.spec.name,
             verdict: outcome.as_ref().map_or_else(ToString::to_string, ToString::to_string),
             rewrote: (after != before).then_some((before, after)),
         });
@@ -64,18 +134,25 @@ impl<F: NetworkFunction> Stage<F> {
     }
 }
 
-impl<F: NetworkFunction> Chain for Stage<F> {
+impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
     type Shard = F::Shard;
     type States = Option<F::Flow>;
-    /// Nothing: what the function keeps per shard could not be restored.
-    type Saved = ();
-    type Journal = AtOnce;
+    type Saved = Option<F::Flow>;
 
     const STATEFUL: bool = true;
+    const SHARED: bool = M::SHARED;
+
+    fn spec(&self) -> FunctionSpec {
+        self.spec.clone()
+    }
+
+    fn shard(&self, shard: ShardInfo) -> F::Shard {
+        F::Shard::of(&self.function, shard, self.handle)
+    }
 
     #[inline(always)]
     fn counts(&self) -> usize {
-        F::COUNTS.len()
+        self.spec.counts.len()
     }
 
     #[inline(always)]
@@ -83,42 +160,30 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         SteadyStage { function: self.function.steady(counts), handle: self.handle }
     }
 
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
-        for (name, count) in F::COUNTS.iter().zip(counts) {
-            metrics.add(name, count.get());
+    #[inline(always)]
+    fn reading<'a>(&'a self, counts: &'a [Counter]) -> impl Reading {
+        self.function.steady(counts).reading()
+    }
+
+    #[inline]
+    fn prefetch(&self, packet: &Packet<'_>, ahead: Ahead) {
+        self.function.prefetch(Prefetch::Packet(packet, ahead));
+    }
+
+    fn objects(&self) -> Option<&Objects> {
+        self.mode.objects()
+    }
+
+    #[inline]
+    fn save(&self, flow: &mut FlowMut<'_>) -> Option<F::Flow> {
+        flow.state(self.handle).and_then(|state| M::copy(state))
+    }
+
+    fn restore(&self, flow: &mut FlowMut<'_>, saved: Option<F::Flow>) {
+        drop(flow.take(self.handle));
+        if let Some(state) = saved {
+            flow.init(self.handle, state);
         }
-    }
-
-    fn save(&self, _: &mut FlowMut<'_>) {}
-
-    fn restore(&self, _: &mut FlowMut<'_>, (): ()) {}
-
-    fn packet_set(&self) -> PacketSet {
-        self.function.packet_set()
-    }
-
-    fn steering(&self) -> PacketSet {
-        self.function.steering()
-    }
-
-    fn aliases(&self) -> bool {
-        self.function.aliases()
-    }
-
-    fn depends_on_flows(&self) -> bool {
-        self.function.depends_on_flows()
-    }
-
-    fn translation(&self) -> Option<Translation> {
-        self.function.translation()
-    }
-
-    fn local(&self, shard: ShardInfo) -> F::Shard {
-        self.function.local(shard)
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.function.passes_without_entry()
     }
 
     #[inline]
@@ -128,12 +193,8 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<(Option<F::Flow>, Verdict)> {
-        let admission = match packet.is_traced() {
-            false => self.function.first(&mut scope.cx(local), packet)?,
-            true => {
-                self.follow(local, scope, packet, |cx, packet| self.function.first(cx, packet))?
-            }
-        };
+        let admission =
+            self.run(local, scope, packet, |cx, packet| self.function.first(cx, packet))?;
         // There is no state yet that could be given up.
         scope.requests.delete = false;
         let (state, verdict) = match admission {
@@ -168,14 +229,8 @@ impl<F: NetworkFunction> Chain for Stage<F> {
     ) -> Outcome<Verdict> {
         if let Some(state) = flow.state(self.handle) {
             let asked = scope.requests.deadline;
-            let verdict = if packet.is_traced() {
-                let run = |cx: &mut Cx<'_, F::Shard>, packet: &mut Packet<'_>| {
-                    self.function.packet(cx, packet, state)
-                };
-                self.follow(local, scope, packet, run)?
-            } else {
-                self.function.packet(&mut scope.cx(local), packet, state)?
-            };
+            let verdict = self
+                .run(local, scope, packet, |cx, packet| self.function.packet(cx, packet, state))?;
             if scope.requests.delete {
                 scope.requests.deadline = asked;
                 self.delete_state(local, scope, flow);
@@ -191,16 +246,10 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         Ok(verdict)
     }
 
-    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
-        if let Some(state) = flow.state(self.handle) {
-            self.function.undo(packet, state);
-        }
-    }
-
     #[inline]
-    fn ends_soon(&self, local: &F::Shard, flow: &mut FlowMut<'_>) {
+    fn prefetch_end(&self, shard: &F::Shard, flow: &mut FlowMut<'_>) {
         if let Some(state) = flow.state(self.handle) {
-            self.function.ends_soon(local, state);
+            self.function.prefetch(Prefetch::End(shard, state));
         }
     }
 
@@ -214,12 +263,8 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         let key = flow.key();
         if let Some(state) = flow.state(self.handle) {
             // An aborted clean-up has no packet to drop; the state goes in any case.
-            let _ = self.function.ended(&mut scope.cx(local), &key, state, ending);
+            let _ = self.function.closed(&mut scope.cx(local), &key, state, ending);
         }
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.function.ends_with_run()
     }
 
     #[inline]
@@ -229,23 +274,17 @@ impl<F: NetworkFunction> Chain for Stage<F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        match packet.is_traced() {
-            false => self.function.non_flow(&mut scope.cx(local), packet),
-            true => {
-                self.follow(local, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
-            }
-        }
+        self.run(local, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
     }
 
     fn periodic(&self, local: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.function.periodic(&mut scope.cx(local))
     }
 
-    fn metrics(&self, local: &F::Shard, metrics: &mut Metrics) {
-        self.function.metrics(local, metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.function.shared_metrics(metrics);
+    fn metrics(&self, shard: Option<&F::Shard>, metrics: &mut Metrics) {
+        let shard = if M::SHARED { M::no_shard().filter(|_| shard.is_none()) } else { shard };
+        if let Some(shard) = shard {
+            self.function.metrics(shard, metrics);
+        }
     }
 }

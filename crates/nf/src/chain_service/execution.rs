@@ -12,9 +12,9 @@ use rheostat_steer::Side;
 
 use super::ChainService;
 use super::blocked::{Blocked, Head, Room};
-use super::journal::Journal;
 use crate::chain::Chain;
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
+use crate::restored_packet::restore_endpoints;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 impl<C: Chain> ChainService<C> {
@@ -129,7 +129,7 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Option<Verdict>, Blocked> {
-        let ChainService { chain, outbox, journal, closing, .. } = self;
+        let ChainService { chain, spec, outbox, journal, closing, .. } = self;
         let (now, shard_id) = (info.now, info.shard);
         let Some((table, local)) = shards.get_mut(shard_id).map(Shard::split) else {
             return Ok(None);
@@ -154,9 +154,15 @@ impl<C: Chain> ChainService<C> {
             pool: out.pool(),
             flows: None,
         };
-        let outcome = chain.packet(local, scope, &mut journal.packet(packet, info), &mut flow);
-        let verdict = match outcome {
-            Ok(Verdict::Restart) => return Err(Blocked::Restart(flow.id())),
+        let mut seen = journal.packet(packet, info);
+        let verdict = match chain.packet(local, scope, &mut seen, &mut flow) {
+            Ok(Verdict::Restart) => {
+                // In a transaction, all changes of the packet are undone with it.
+                if !C::SHARED && spec.translation.is_some() {
+                    restore_endpoints(&mut seen);
+                }
+                return Err(Blocked::Restart(flow.id()));
+            }
             Ok(verdict) => verdict,
             Err(abort) => return Err(self.reason_for(abort)),
         };
@@ -183,10 +189,10 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Result<Verdict, Blocked> {
-        let ChainService { chain, outbox, journal, .. } = self;
+        let ChainService { chain, spec, outbox, journal, .. } = self;
         let (now, id) = (info.now, info.shard);
         let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
-        if chain.depends_on_flows() && !head.reclaimed {
+        if spec.depends_on_flows && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
             if table.has_due(now) {
                 return Err(Blocked::Due);
@@ -212,13 +218,13 @@ impl<C: Chain> ChainService<C> {
             true => self.insert(info, alias, head, shards, out)?,
             false => None,
         };
-        let ChainService { chain, outbox, journal, closing, .. } = self;
+        let ChainService { chain, spec, outbox, journal, closing, .. } = self;
         let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
         let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
             let (requests, pool) = (&mut requests, out.pool());
             let scope = &mut Scope { now, shard: id, requests, outbox, pool, flows: None };
             chain.discarded(local, scope, states);
-            let passes = !is_admitted || chain.passes_without_entry();
+            let passes = !is_admitted || spec.passes_without_entry;
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
         journal.created(id, entry.id(), out.counters());

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use rheostat_base::Counter;
+use rheostat_base::Nanos;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Batch, LaneCounters, Output, PacketInfo, ShardSet};
-use rheostat_state::Probe;
+use rheostat_run::{Batch, LaneCounters, OffloadedFlows, Output, PacketInfo, ShardSet};
+use rheostat_state::{FlowMut, Probe};
 
+use super::guests;
 use crate::cx::Outbox;
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
@@ -14,7 +15,6 @@ use crate::verdict::Verdict;
 
 /// The parts of a lane that the fast path of a chain works with, beside the packets.
 pub struct FastPathCx<'a> {
-    pub(crate) counts: &'a [Counter],
     pub(crate) shards: &'a mut ShardSet,
     pub(crate) out: &'a mut Output,
     pub(crate) outbox: &'a mut Outbox,
@@ -28,17 +28,74 @@ impl fmt::Debug for FastPathCx<'_> {
     }
 }
 
-/// Whether the chain has a fast path: all its functions have one.
-#[inline(always)]
-pub(crate) fn exists<C: SteadyChain>(_: &C) -> bool {
-    C::EXISTS
+/// The fast path of a chain on the packets of a lane.
+pub trait FastPath {
+    /// Whether packets of known flows can take it: all functions have one.
+    fn exists(&self) -> bool;
+
+    /// Whether flows can leave their lanes: it needs nothing of the shard.
+    #[inline(always)]
+    fn can_offload(&self) -> bool {
+        self.exists()
+    }
+
+    /// Runs the chain on the packets of a batch from `first` on, up to one of which not all functions know what to do with it, and
+    /// returns its place: those before it are to be forwarded, but for those that it notes as stopped.
+    fn run(&self, batch: &mut Batch, first: usize, cx: &mut FastPathCx<'_>) -> usize;
+
+    /// As [`Steady::shortest`](crate::Steady::shortest), of all functions.
+    fn shortest_life(&self) -> Nanos;
+
+    /// As [`Steady::may_leave`](crate::Steady::may_leave), of all functions.
+    fn lets_leave(&self, flow: FlowMut<'_>) -> bool;
+
+    /// Runs the chain on packets of flows of other lanes, up to one about which it does not decide, and returns how many there
+    /// were: they are to be forwarded.
+    fn run_guests(
+        &self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        counters: &LaneCounters,
+    ) -> usize;
+}
+
+impl<C: SteadyChain> FastPath for C {
+    #[inline(always)]
+    fn exists(&self) -> bool {
+        C::EXISTS
+    }
+
+    #[inline(always)]
+    fn run(&self, batch: &mut Batch, first: usize, cx: &mut FastPathCx<'_>) -> usize {
+        run(self, batch, first, cx.shards, cx.out.counters())
+    }
+
+    #[inline(always)]
+    fn shortest_life(&self) -> Nanos {
+        self.shortest()
+    }
+
+    #[inline(always)]
+    fn lets_leave(&self, flow: FlowMut<'_>) -> bool {
+        flow.open(self.places()).is_some_and(|flow| self.may_leave(&flow.states))
+    }
+
+    #[inline(always)]
+    fn run_guests(
+        &self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        counters: &LaneCounters,
+    ) -> usize {
+        guests::run(self, batch, flows, counters)
+    }
 }
 
 /// Runs the chain on the packets from `first` on, up to one of which not all its functions know what to do with it, and returns
 /// its place: those before it are to be forwarded. A function of its own and small, so that what it works with stays in
 /// registers.
 #[inline(never)]
-pub(crate) fn run(
+fn run(
     chain: &impl SteadyChain,
     batch: &mut Batch,
     first: usize,
@@ -68,7 +125,7 @@ fn pass(
     shards: &mut ShardSet,
     counters: &LaneCounters,
 ) -> bool {
-    if !exists(chain) || !info.is_usual() {
+    if !chain.exists() || !info.is_usual() {
         return false;
     }
     let Some(shard) = shards.get_mut(info.shard) else { return false };

@@ -5,7 +5,7 @@ use rheostat_run::{Output, ShardSet};
 use rheostat_state::{Expiry, FlowId, Shard};
 
 use super::ChainService;
-use super::apart::{in_transaction, tell_end};
+use super::apart::{notify_end, without_packet};
 use crate::chain::Chain;
 use crate::cx::{Requests, Scope};
 use crate::verdict::Ending;
@@ -29,7 +29,7 @@ impl<C: Chain> ChainService<C> {
         // Too late to ask for anything.
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
-        tell_end(&**chain, local, scope, &mut entry, ending);
+        notify_end(&**chain, local, scope, &mut entry, ending);
         match ending {
             Ending::Evicted => table.evict(flow),
             _ => table.remove(flow),
@@ -75,7 +75,13 @@ impl<C: Chain> ChainService<C> {
         let flows = Some(&*table);
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows };
         if C::SHARED {
-            in_transaction(scope, |scope| chain.periodic(local, scope));
+            without_packet(
+                scope,
+                local,
+                |_| {},
+                |local, scope| chain.periodic(local, scope),
+                |_| {},
+            );
         } else {
             // An aborted turn comes again.
             let _ = chain.periodic(local, scope);
@@ -100,12 +106,12 @@ impl<C: Chain> ChainService<C> {
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let reclaimed = table.expire_ahead(now, budget, |mut flow, expiry| match expiry {
-            Expiry::Soon => chain.ends_soon(local, &mut flow),
+            Expiry::Soon => chain.prefetch_end(local, &mut flow),
             Expiry::Now => {
                 // When its time was up, not when a lane came round to it.
                 scope.now = flow.deadline();
                 if !chain.lapsed(local, scope, &mut flow) {
-                    tell_end(&**chain, local, scope, &mut flow, Ending::Expired);
+                    notify_end(&**chain, local, scope, &mut flow, Ending::Expired);
                 }
             }
         });
@@ -129,7 +135,7 @@ impl<C: Chain> ChainService<C> {
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {
-            tell_end(&**chain, local, scope, &mut flow, Ending::Stopped);
+            notify_end(&**chain, local, scope, &mut flow, Ending::Stopped);
         });
         chain.stopped(local, scope);
         out.counters().flows_ended.add(ended.flows as u64);

@@ -8,7 +8,7 @@ use crate::steady::SteadyChain;
 
 /// Runs the chain on packets up to one about which it does not decide, and returns how many there were: they are to be forwarded.
 #[inline(never)]
-pub(crate) fn run(
+pub(super) fn run(
     chain: &impl SteadyChain,
     batch: &mut Batch,
     flows: &mut OffloadedFlows,

@@ -1,111 +1,171 @@
-//! What is kept of what a packet does on its way through a chain: nothing where that stays as it is, enough to undo it
-//! where it is done in a transaction.
+//! Changes that a chain makes to flows, packets and counters while it is executed: where it is executed in transactions, they are
+//! kept until these are committed, and can be undone; otherwise each is made at once.
 
-use std::fmt::{self, Debug, Formatter};
-use std::marker::PhantomData;
+use std::fmt;
 
 use rheostat_base::ShardId;
 use rheostat_packet::Mbuf;
 use rheostat_run::{LaneCounters, Output, PacketInfo, ShardSet};
-use rheostat_state::{FlowId, FlowMut};
+use rheostat_state::{FlowId, FlowMarks, FlowMut};
 
 use crate::chain::Chain;
-use crate::cx::{Outbox, OutboxLen};
+use crate::cx::{Outbox, OutboxMark};
 use crate::packet::Packet;
+use crate::packet_log::PacketLog;
 
-/// Is told what is done to flows and packets, in order.
-pub trait Journal: Debug + Default + Send {
-    /// What it keeps of the functions' states of a flow.
-    type Saved: Send;
-    /// The same for other states.
-    type Of<S: Send>: Journal<Saved = S>;
-    /// That of a chain of two: whatever one of them can undo, both must.
-    type And<J: Journal, S: Send>: Journal<Saved = S>;
+/// The changes of one transaction of a lane, oldest first; empty for a chain without transactions.
+pub(super) struct Journal<C: Chain> {
+    steps: Vec<Step<C::Saved>>,
+    /// What packets were.
+    packets: PacketLog,
+    /// What had been originated before.
+    made: OutboxMark,
+    /// What is to be done once the transaction is committed.
+    after: After,
+}
 
+/// What can wait until the transaction is committed, and so need not be undone.
+#[derive(Debug, Default)]
+struct After {
+    /// Flows that may be evicted from now on, or may no longer. Their places among those that may would
+    /// not come back.
+    evictable: Vec<(ShardId, FlowId, bool)>,
+    /// Packets that came late, and flows that were made: to be counted.
+    late: u64,
+    created: u64,
+}
+
+enum Step<S> {
+    /// A handler was about to see a flow.
+    Seen { shard: ShardId, flow: FlowId, marks: FlowMarks, states: S },
+    /// A flow entered the table.
+    Created { shard: ShardId, flow: FlowId },
+}
+
+impl<C: Chain> Default for Journal<C> {
+    fn default() -> Journal<C> {
+        Journal {
+            steps: Vec::new(),
+            packets: PacketLog::default(),
+            made: OutboxMark::default(),
+            after: After::default(),
+        }
+    }
+}
+
+impl<C: Chain> fmt::Debug for Journal<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("steps", &self.steps.len()).finish_non_exhaustive()
+    }
+}
+
+impl<C: Chain> Journal<C> {
     /// A transaction begins: what has been originated so far stays.
-    #[inline]
-    fn start(&mut self, _made: OutboxLen) {}
+    pub(super) fn start(&mut self, made: OutboxMark) {
+        debug_assert!(self.steps.is_empty(), "the last transaction was neither kept nor undone");
+        self.made = made;
+    }
 
-    /// What comes now is about the packet with this number.
+    /// The changes from now on are to the packet with this number.
     #[inline]
-    fn turn_to(&mut self, _packet: usize) {}
+    pub(super) fn turn_to(&mut self, packet: usize) {
+        self.packets.turn_to(packet);
+    }
 
     /// A handler is about to see a flow of this shard.
     #[inline]
-    fn seen<C>(&mut self, _: &C, _: ShardId, _: &mut FlowMut<'_>)
-    where
-        C: Chain<Journal = Self, Saved = Self::Saved>,
-    {
+    pub(super) fn seen(&mut self, chain: &C, shard: ShardId, flow: &mut FlowMut<'_>) {
+        if C::SHARED {
+            let (id, marks) = (flow.id(), flow.marks());
+            self.steps.push(Step::Seen { shard, flow: id, marks, states: chain.save(flow) });
+        }
+    }
+
+    /// A flow has entered the table of a shard.
+    #[inline]
+    pub(super) fn created(&mut self, shard: ShardId, flow: FlowId, counters: &LaneCounters) {
+        match C::SHARED {
+            true => {
+                self.steps.push(Step::Created { shard, flow });
+                self.after.created += 1;
+            }
+            false => counters.flows_created.increment(),
+        }
     }
 
     /// A packet came after a younger one of its flow.
-    fn late(&mut self, counters: &LaneCounters);
-
-    /// A flow has entered the table of a shard.
-    fn created(&mut self, shard: ShardId, flow: FlowId, counters: &LaneCounters);
+    #[inline]
+    pub(super) fn late(&mut self, counters: &LaneCounters) {
+        match C::SHARED {
+            true => self.after.late += 1,
+            false => counters.reordered.increment(),
+        }
+    }
 
     /// The flow may be evicted from now on, or may no longer.
-    fn evictable(&mut self, shard: ShardId, flow: &mut FlowMut<'_>, evictable: bool);
+    #[inline]
+    pub(super) fn evictable(&mut self, shard: ShardId, flow: &mut FlowMut<'_>, evictable: bool) {
+        match C::SHARED {
+            true => self.after.evictable.push((shard, flow.id(), evictable)),
+            false => flow.set_evictable(evictable),
+        }
+    }
 
     /// A packet for handlers to change.
-    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a>;
-
-    /// Everything stays.
-    fn keep(&mut self, _shards: &mut ShardSet, _counters: &LaneCounters) {}
-
-    /// Everything becomes what it was.
-    fn roll_back<C>(
-        &mut self,
-        _chain: &C,
-        _packets: &mut [Mbuf],
-        _originated: &mut Outbox,
-        _shards: &mut ShardSet,
-        _out: &mut Output,
-    ) where
-        C: Chain<Journal = Self, Saved = Self::Saved>,
-    {
-    }
-}
-
-/// For flows that one lane owns, whose handlers run once: everything is done at once, and stays.
-pub struct AtOnce<S = ()>(PhantomData<fn() -> S>);
-
-const _: () = assert!(size_of::<AtOnce>() == 0);
-
-impl<S> Default for AtOnce<S> {
-    fn default() -> AtOnce<S> {
-        AtOnce(PhantomData)
-    }
-}
-
-impl<S> Debug for AtOnce<S> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("AtOnce")
-    }
-}
-
-impl<S: Send> Journal for AtOnce<S> {
-    type Saved = S;
-    type Of<T: Send> = AtOnce<T>;
-    type And<J: Journal, T: Send> = J::Of<T>;
-
-    #[inline]
-    fn late(&mut self, counters: &LaneCounters) {
-        counters.reordered.increment();
-    }
-
-    #[inline]
-    fn created(&mut self, _: ShardId, _: FlowId, counters: &LaneCounters) {
-        counters.flows_created.increment();
-    }
-
-    #[inline]
-    fn evictable(&mut self, _: ShardId, flow: &mut FlowMut<'_>, evictable: bool) {
-        flow.set_evictable(evictable);
-    }
-
     #[inline(always)]
-    fn packet<'a>(&'a mut self, packet: &'a mut Mbuf, info: &'a PacketInfo) -> Packet<'a> {
-        Packet::new(packet, info)
+    pub(super) fn packet<'a>(
+        &'a mut self,
+        packet: &'a mut Mbuf,
+        info: &'a PacketInfo,
+    ) -> Packet<'a> {
+        match C::SHARED {
+            true => Packet::logged(packet, info, &mut self.packets),
+            false => Packet::new(packet, info),
+        }
+    }
+
+    /// The transaction is committed: what could wait is done and counted now.
+    pub(super) fn keep(&mut self, shards: &mut ShardSet, counters: &LaneCounters) {
+        self.steps.clear();
+        self.packets.clear();
+        for (shard, flow, evictable) in self.after.evictable.drain(..) {
+            let table = shards.get_mut(shard).map(|shard| &mut shard.table);
+            if let Some(mut flow) = table.and_then(|table| table.flow(flow)) {
+                flow.set_evictable(evictable);
+            }
+        }
+        counters.reordered.add(std::mem::take(&mut self.after.late));
+        counters.flows_created.add(std::mem::take(&mut self.after.created));
+    }
+
+    /// Undoes the transaction.
+    pub(super) fn roll_back(
+        &mut self,
+        chain: &C,
+        packets: &mut [Mbuf],
+        outbox: &mut Outbox,
+        shards: &mut ShardSet,
+        out: &mut Output,
+    ) {
+        for step in self.steps.drain(..).rev() {
+            match step {
+                Step::Seen { shard, flow, marks, states } => {
+                    let table = shards.get_mut(shard).map(|shard| &mut shard.table);
+                    if let Some(mut flow) = table.and_then(|table| table.flow(flow)) {
+                        chain.restore(&mut flow, states);
+                        flow.set_marks(marks);
+                    }
+                }
+                Step::Created { shard, flow } => {
+                    if let Some(shard) = shards.get_mut(shard) {
+                        shard.table.retract(flow);
+                    }
+                }
+            }
+        }
+        self.packets.undo(packets);
+        outbox.go_back_to(self.made, out.pool());
+        self.after.evictable.clear();
+        (self.after.late, self.after.created) = (0, 0);
     }
 }

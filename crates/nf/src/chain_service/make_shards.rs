@@ -35,7 +35,7 @@ pub fn make_shards<C: Chain>(
     let shards = steering.shards();
     // Without state, the tables stay empty.
     let capacity = if C::STATEFUL { table.capacity } else { 1 };
-    let table = TableConfig { aliases: table.aliases || chain.aliases(), capacity };
+    let table = TableConfig { aliases: table.aliases || chain.spec().aliases, capacity };
     let tables = Arena::new(shards, table, layout, hasher)?.into_tables();
     let shard = |(number, table)| {
         let id = ShardId(number as u16);
@@ -43,7 +43,7 @@ pub fn make_shards<C: Chain>(
         let seed =
             seeds.shards.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
         let (flows, steering) = (capacity, steering.clone());
-        let local = chain.local(ShardInfo { id, shards, seed, flows, hasher, steering });
+        let local = chain.shard(ShardInfo { id, shards, seed, flows, hasher, steering });
         Box::new(Shard { id, table, fragments: FragmentTracker::new(fragments), local })
             as Box<Shard>
     };

@@ -9,6 +9,7 @@ use rheostat_run::{
 use rheostat_state::{DetachedFlow, FlowHash, Probe, Shard};
 
 use super::ChainService;
+use super::FastPath;
 use crate::chain::Chain;
 
 /// Why a packet is not run now.
@@ -43,7 +44,7 @@ impl<C: Chain> ChainService<C> {
         batch: &mut Batch,
         shards: &mut ShardSet,
     ) -> usize {
-        let shortest = self.chain.steady_shortest(&self.counts);
+        let shortest = self.chain.fast_path(&self.counts).shortest_life();
         let (_, found, probes) = batch.parts();
         let packets = found[first..].iter_mut().zip(&probes[first..]);
         let is_away = |(info, probe): (&mut PacketInfo, &Probe)| {
@@ -92,14 +93,15 @@ impl<C: Chain> ChainService<C> {
                 shards.stall(info.shard);
                 return Some(Elsewhere::Shard);
             }
-            table.note_sent(detached, info.now + self.chain.steady_shortest(&self.counts));
+            table
+                .note_sent(detached, info.now + self.chain.fast_path(&self.counts).shortest_life());
             return Some(Elsewhere::Flow(FlowNumber::from_bits(detached.number)));
         }
         // What becomes of the packet may depend on a flow that is away: on whether it is over, or on whether it makes room.
         let is_full = table.counts().live >= table.capacity() as u64;
         let is_first = || table.find_now(info.hash, &info.key()).is_none();
         let oldest = (is_full && is_first()).then(|| table.oldest_evictable_detached()).flatten();
-        let depends = is_full || self.chain.depends_on_flows();
+        let depends = is_full || self.spec.depends_on_flows;
         let awaited = depends.then(|| table.overdue(info.now)).flatten().or(oldest)?;
         out.recall(FlowNumber::from_bits(awaited.number));
         shards.stall(info.shard);
@@ -126,7 +128,7 @@ impl<C: Chain> ChainService<C> {
     /// Whether all functions have a fast path, and nothing but the shard keeps anything about flows. On a network, packets wait in
     /// a lane for their next hop, where others of their flow would pass them.
     pub(super) fn lets_flows_leave(&self) -> bool {
-        let can_offload = self.chain.can_offload(&self.counts);
+        let can_offload = self.chain.fast_path(&self.counts).can_offload();
         C::STATEFUL && !C::SHARED && can_offload && self.stack.is_none()
     }
 
@@ -140,7 +142,7 @@ impl<C: Chain> ChainService<C> {
     ) -> Option<DetachedFlow> {
         let id = shard.table.find_now(hash, key)?;
         let flow = shard.table.flow(id).filter(|flow| !flow.is_expired(now))?;
-        self.chain.lets_leave(&self.counts, flow).then_some(())?;
+        self.chain.fast_path(&self.counts).lets_leave(flow).then_some(())?;
         shard.table.detach(id, number.bits())
     }
 
@@ -153,7 +155,8 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         while !batch.is_empty() {
-            let passed = self.chain.run_guests(&self.counts, batch, flows, out.counters());
+            let chain = self.chain.fast_path(&self.counts);
+            let passed = chain.run_guests(batch, flows, out.counters());
             self.forward_by_device(passed, batch, out);
             if batch.is_empty() {
                 return;

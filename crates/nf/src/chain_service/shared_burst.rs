@@ -137,8 +137,9 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
-        let chain = self.chain.clone();
-        let reading = chain.reading();
+        // They come back behind the burst.
+        let (chain, counts) = (self.chain.clone(), std::mem::take(&mut self.counts));
+        let reading = chain.reading(&counts);
         let (packets, found, probes) = batch.parts();
         let mut read = ReadBurst::new();
         let is_read = exists(&reading) && self.stack.is_none();
@@ -187,6 +188,8 @@ impl<C: Chain> ChainService<C> {
             }
             from = to;
         }
+        drop(reading);
+        self.counts = counts;
         self.commit_decisions(batch, out);
     }
 

@@ -13,13 +13,12 @@ use rheostat_run::{Output, ShardSet};
 
 use super::ChainService;
 use super::blocked::{Blocked, Head};
-use super::journal::Journal;
 use super::shared_burst::{Decision, SubBurst};
 use crate::chain::Chain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// How often a transaction of one packet is tried before it runs while no other does.
-pub(crate) const TIMEOUT: u32 = 8;
+pub(super) const TIMEOUT: u32 = 8;
 
 /// What a transaction came to.
 enum Attempt {
@@ -84,7 +83,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) -> Attempt {
         let before = self.transactions.decisions.len();
-        self.journal.start(self.outbox.len());
+        self.journal.start(self.outbox.mark());
         let txn = self.outbox.txn();
         if head.aborts >= TIMEOUT {
             txn.make_serial();

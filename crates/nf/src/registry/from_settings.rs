@@ -10,13 +10,13 @@ use rheostat_settings::device::Device;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 use rheostat_settings::section::Section;
-use rheostat_state::txn::Objects;
 
 use super::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
 };
+use crate::chain::{Mode, OnObjects, Owned};
 use crate::function::{NetworkFunction, NoShardState};
-use crate::link::{Link, link, shared_link};
+use crate::link::link_in;
 
 /// A network function that is built of the settings in its table of a configuration.
 #[diagnostic::on_unimplemented(
@@ -52,7 +52,7 @@ pub trait FromSettings: NetworkFunction + Sized {
 impl Registration {
     /// A function with state per flow and per shard, under this name.
     pub const fn of<F: FromSettings>(name: &'static str) -> Registration {
-        Registration::placed::<F, InShards>(name)
+        Registration::in_mode::<F, Owned>(name)
     }
 
     /// A function on shared objects, under this name.
@@ -62,33 +62,33 @@ impl Registration {
     where
         F::Flow: Clone,
     {
-        Registration::placed::<F, OnObjects>(name)
+        Registration::in_mode::<F, OnObjects>(name)
     }
 
-    const fn placed<F: FromSettings, P: Placing<F>>(name: &'static str) -> Registration {
+    const fn in_mode<F: FromSettings, M: Mode<F>>(name: &'static str) -> Registration {
         Registration {
             name,
             summary: F::SUMMARY,
             keys: F::Settings::keys,
-            read: Some(|table, _, findings| read::<F, P>(table, findings)),
-            default: default::<F, P>,
+            read: Some(|table, _, findings| read::<F, M>(table, findings)),
+            default: default::<F, M>,
         }
     }
 }
 
-fn read<F: FromSettings, P: Placing<F>>(
+fn read<F: FromSettings, M: Mode<F>>(
     table: &mut Table<'_>,
     findings: &mut Findings,
 ) -> Option<Arc<dyn FunctionSettings>> {
     let settings = F::Settings::read(table, findings)?;
-    Some(Arc::new(Typed::<F, P> { settings, function: PhantomData }))
+    Some(Arc::new(Typed::<F, M> { settings, function: PhantomData }))
 }
 
-fn default<F: FromSettings, P: Placing<F>>(
+fn default<F: FromSettings, M: Mode<F>>(
     _: &[Device],
 ) -> Result<Arc<dyn FunctionSettings>, Missing> {
     let mut findings = Findings::default();
-    let settings = Table::read_absent("function.NAME", &mut findings, read::<F, P>);
+    let settings = Table::read_absent("function.NAME", &mut findings, read::<F, M>);
     let help = || {
         let fixes = findings.into_list();
         let fixes: Vec<_> = fixes.iter().filter_map(|finding| finding.advice()).collect();
@@ -101,53 +101,28 @@ fn default<F: FromSettings, P: Placing<F>>(
     })
 }
 
-/// Where a function keeps what it knows.
-trait Placing<F>: Send + Sync + 'static {
-    const FLOWS: FlowPlace;
-
-    fn link(function: F, objects: &Objects) -> Box<dyn Link>;
-}
-
-#[derive(Debug)]
-struct InShards;
-
-impl<F: NetworkFunction> Placing<F> for InShards {
-    const FLOWS: FlowPlace = FlowPlace::Shards;
-
-    fn link(function: F, _: &Objects) -> Box<dyn Link> {
-        link(function)
-    }
-}
-
-#[derive(Debug)]
-struct OnObjects;
-
-impl<F: NetworkFunction<Shard: NoShardState>> Placing<F> for OnObjects
-where
-    F::Flow: Clone,
-{
-    const FLOWS: FlowPlace =
-        if size_of::<F::Flow>() == 0 { FlowPlace::Objects } else { FlowPlace::ObjectsAndShards };
-
-    fn link(function: F, objects: &Objects) -> Box<dyn Link> {
-        shared_link(function, objects)
-    }
-}
-
 /// The settings of an `F`.
-struct Typed<F: FromSettings, P> {
+struct Typed<F: FromSettings, M> {
     settings: F::Settings,
-    function: PhantomData<fn() -> (F, P)>,
+    function: PhantomData<fn() -> (F, M)>,
 }
 
-impl<F: FromSettings, P: Placing<F>> FunctionSettings for Typed<F, P> {
+impl<F: FromSettings, M: Mode<F>> FunctionSettings for Typed<F, M> {
     fn facts(&self) -> FunctionFacts {
-        let (flows, large_state) = (P::FLOWS, size_of::<F::Flow>() > 64);
-        F::facts(&self.settings, FunctionFacts { flows, large_state, ..FunctionFacts::default() })
+        let size = size_of::<F::Flow>();
+        let flows = match (M::SHARED, size) {
+            (false, _) => FlowPlace::Shards,
+            (true, 0) => FlowPlace::Objects,
+            (true, _) => FlowPlace::ObjectsAndShards,
+        };
+        F::facts(
+            &self.settings,
+            FunctionFacts { flows, large_state: size > 64, ..FunctionFacts::default() },
+        )
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(P::link(F::from_settings(&self.settings, cx)?, cx.objects)))
+        Ok(Built::of(link_in(F::from_settings(&self.settings, cx)?, M::of(cx.objects))))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,18 +134,17 @@ impl<F: FromSettings, P: Placing<F>> FunctionSettings for Typed<F, P> {
             (fields, text) => writeln!(f, "{}", fields.unwrap_or(text)),
         }
     }
+}
 
-    fn is_same(&self, other: &dyn FunctionSettings) -> bool {
-        // Settings need no equality of their own: all there is to them is printed.
-        let other: &dyn std::any::Any = other;
-        other
-            .downcast_ref::<Typed<F, P>>()
-            .is_some_and(|other| format!("{:?}", self.settings) == format!("{:?}", other.settings))
+impl<F: FromSettings, M> fmt::Debug for Typed<F, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(f)
     }
 }
 
-impl<F: FromSettings, P> fmt::Debug for Typed<F, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.settings.fmt(f)
+/// Settings need no equality of their own: all there is to them is printed.
+impl<F: FromSettings, M> PartialEq for Typed<F, M> {
+    fn eq(&self, other: &Typed<F, M>) -> bool {
+        format!("{:?}", self.settings) == format!("{:?}", other.settings)
     }
 }

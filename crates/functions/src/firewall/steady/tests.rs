@@ -15,7 +15,7 @@ use super::super::{Firewall, FirewallConfig};
 use super::*;
 use rheostat_nf::fixture::{Requested, call, usual_info};
 use rheostat_nf::{Admission, Verdict};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{NetworkFunction, ShardInfo, ShardState};
 
 const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 4_000);
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 51, 100, 7), 443);
@@ -91,9 +91,10 @@ impl Bench {
             hasher: rheostat_state::FlowHasher::fixed(),
             steering,
         };
+        let place = rheostat_state::StateLayout::new().reserve().unwrap();
         let config = MempoolConfig { buffers: 8, ..MempoolConfig::default() };
         Bench {
-            limits: firewall.local(info),
+            limits: Limits::of(&firewall, info, place),
             firewall,
             pool: PoolCache::new(Mempool::new(&config).unwrap()),
             now: Time::from_secs(9),

@@ -114,7 +114,7 @@ fn what_is_rolled_back_never_was() -> Outcome<()> {
     assert_eq!(world.open(0, 5)?, Err(DropReason::PortsExhausted));
     world.lanes[0].commit()?;
     let mut metrics = Metrics::default();
-    world.nat.shared_metrics(&mut metrics);
+    world.nat.metrics(&(), &mut metrics);
     assert_eq!((metrics.get("endpoints_created"), metrics.get("endpoints_ended")), (4, 0));
     Ok(())
 }

@@ -18,7 +18,7 @@ use super::super::{ACK, FIN, NatConfig, NatShard, RST, SYN};
 use super::*;
 use rheostat_nf::Verdict;
 use rheostat_nf::fixture::{call, usual_info};
-use rheostat_nf::{NetworkFunction, ShardInfo};
+use rheostat_nf::{NetworkFunction, ShardInfo, ShardState};
 
 const EXTERNAL: Endpoint = (Ipv4Addr::new(203, 0, 113, 1), 5_000);
 const INNER: Endpoint = (Ipv4Addr::new(10, 0, 0, 1), 4_000);
@@ -176,14 +176,16 @@ fn passing(protocol: u8, opened_inside: bool) -> FlowState {
 fn shard(nat: &Nat) -> NatShard {
     let orientations = vec![Orientation::Inside, Orientation::Outside];
     let steering = Steering::new(&HashKey::new([0x5a; 40]), 16, 1, orientations).unwrap();
-    nat.local(ShardInfo {
+    let info = ShardInfo {
         id: ShardId(0),
         shards: 1,
         seed: 1,
         flows: 0,
         hasher: rheostat_state::FlowHasher::fixed(),
         steering: Arc::new(steering),
-    })
+    };
+    let place = rheostat_state::StateLayout::new().reserve().unwrap();
+    NatShard::of(nat, info, place)
 }
 
 proptest! {

@@ -4,8 +4,9 @@ use rheostat_state::txn::Objects;
 use rheostat_state::{StateBits, StateLayout};
 
 use super::deadlines::Deadlines;
-use super::naming::{Naming, naming, sets};
+use super::naming::{Naming, naming};
 use super::{ChainError, DynamicChain, LinkStage};
+use crate::function_spec::FunctionSpec;
 use crate::link::Link;
 
 impl DynamicChain {
@@ -19,23 +20,34 @@ impl DynamicChain {
     ) -> Result<DynamicChain, ChainError> {
         let objects = common_objects(&links)?;
         check_keys(&links)?;
-        let (packet_set, steering) = sets(&links);
-        let translation = links.iter().find_map(|link| {
-            let own = Some(link.steering()).filter(|own| *own != steering);
-            let mut translation = link.translation()?;
-            translation.place = own;
-            Some(translation)
-        });
-        let aliases = links.iter().any(|link| link.aliases());
+        let merged = |specs: &mut dyn Iterator<Item = FunctionSpec>| {
+            specs.reduce(|one, other| one.and(&other)).unwrap_or_default()
+        };
+        let packet_set = merged(&mut links.iter().map(|link| link.spec().clone())).packet_set;
         let namings: Result<Vec<_>, _> =
             links.iter().map(|link| naming(&**link, &packet_set, &links)).collect();
         let namings = namings?;
+        let mut spec = merged(&mut links.iter().zip(&namings).map(|(link, naming)| {
+            let spec = link.spec().clone();
+            match naming {
+                // Its own flows have ended before, and are admitted on their own.
+                Naming::Own => {
+                    FunctionSpec { depends_on_flows: false, passes_without_entry: true, ..spec }
+                }
+                Naming::Chain | Naming::Selected | Naming::None => spec,
+            }
+        }));
+        let steering = spec.steering();
+        if let Some(translation) = &mut spec.translation {
+            let of = links.iter().find(|link| link.spec().translation.is_some());
+            let own = of.map(|link| link.spec().steering());
+            translation.place = own.filter(|own| *own != steering);
+        }
         let keeps = |naming: &Naming| matches!(naming, Naming::Chain | Naming::Selected);
         let keepers = namings.iter().filter(|naming| keeps(naming)).count();
-        let decides = links
-            .iter()
-            .zip(&namings)
-            .map(|(link, naming)| keeps(naming).then(|| link.decides_lifetime() || keepers == 1));
+        let decides = links.iter().zip(&namings).map(|(link, naming)| {
+            keeps(naming).then(|| link.spec().decides_lifetime || keepers == 1)
+        });
         // Of the functions whose flows are the chain's.
         let decides: Vec<_> = decides.collect();
         let placed = links.into_iter().zip(namings).zip(&decides);
@@ -48,17 +60,7 @@ impl DynamicChain {
         let mut each = links.iter().zip(&places);
         let is_fast = each.all(|(link, place)| place.is_some() || link.is_visitor());
         let steady = places.into_iter().flatten().reduce(StateBits::and).filter(|_| is_fast);
-        Ok(DynamicChain {
-            links,
-            packet_set,
-            steering,
-            translation,
-            aliases,
-            objects,
-            deadlines,
-            steady,
-            has_visitors,
-        })
+        Ok(DynamicChain { links, spec, objects, deadlines, steady, has_visitors })
     }
 }
 
@@ -75,13 +77,14 @@ fn common_objects(links: &[Box<dyn Link>]) -> Result<Option<Objects>, ChainError
 /// Refuses functions that cannot agree on the keys of flows.
 fn check_keys(links: &[Box<dyn Link>]) -> Result<(), ChainError> {
     let links = || links.iter().map(|link| &**link);
-    let mut translating = links().filter(|link| link.aliases() || link.translation().is_some());
+    let has_keys = |spec: &FunctionSpec| spec.aliases || spec.translation.is_some();
+    let mut translating = links().filter(|link| has_keys(link.spec()));
     let Some(first) = translating.next() else { return Ok(()) };
     if let Some(other) = translating.next() {
         return Err(ChainError::Keys(first.name(), other.name()));
     }
-    match links().find(|other| !other.packet_set().is_empty()) {
-        Some(other) if !first.aliases() && first.packet_set().is_empty() => {
+    match links().find(|other| !other.spec().packet_set.is_empty()) {
+        Some(other) if !first.spec().aliases && first.spec().packet_set.is_empty() => {
             Err(ChainError::OneKey(first.name(), other.name()))
         }
         _ => Ok(()),

@@ -10,7 +10,8 @@ use rheostat_state::{EntryColumn, FlowMut, StateBits, TimePlace};
 use super::Naming;
 use super::deadlines::OwnDeadline;
 use super::steady_run::{self, Decided, SteadyRun, Undecided};
-use crate::chain::{Chain, Stage};
+use super::visit::Visit;
+use crate::chain::{Chain, Mode, Stage};
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
@@ -24,23 +25,18 @@ pub(crate) type LinkShard = dyn Any + Send;
 /// flow stays in the link's value for the shard until it is installed or discarded, so that a first packet allocates nothing.
 pub(crate) trait LinkStage: Send + Sync {
     /// The objects of a function on shared objects.
-    fn objects(&self) -> Option<&Objects>;
+    fn objects(&self) -> Option<&Objects> {
+        None
+    }
 
     fn counts(&self) -> usize;
 
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics);
+    fn prefetch(&self, _packet: &Packet<'_>, _ahead: Ahead) {}
 
-    fn prefetch(&self, packet: &Packet<'_>, what: Ahead);
+    /// The value that the link keeps for one shard.
+    fn shard(&self, shard: ShardInfo) -> Box<LinkShard>;
 
-    fn depends_on_flows(&self) -> bool;
-
-    fn passes_without_entry(&self) -> bool;
-
-    fn ends_with_run(&self) -> bool;
-
-    fn local(&self, shard: ShardInfo) -> Box<LinkShard>;
-
-    /// Bytes of a value that [`LinkStage::local`] returns, without what it points to.
+    /// Bytes of such a value, without what it points to.
     fn local_bytes(&self) -> usize;
 
     /// Bytes of the table that the function has of its own in a shard with so many flows.
@@ -48,57 +44,42 @@ pub(crate) trait LinkStage: Send + Sync {
         0
     }
 
-    fn first(
+    /// Calls the handler for a packet.
+    fn visit(
         &self,
         local: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
+        visit: &mut Visit<'_, '_>,
     ) -> Outcome<Verdict>;
 
     /// Puts the state of a new flow into its entry, if the function keeps one.
-    fn install(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
+    fn install(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 
     /// Gives up the state of a new flow. It is there again for another call until [`LinkStage::forget`].
-    fn discarded(&self, local: &mut LinkShard, scope: &mut Scope<'_>);
+    fn discarded(&self, _local: &mut LinkShard, _scope: &mut Scope<'_>) {}
 
     /// Drops the state of a new flow.
-    fn forget(&self, local: &mut LinkShard);
+    fn forget(&self, _local: &mut LinkShard) {}
 
-    fn packet(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict>;
-
-    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>);
-
-    fn ends_soon(&self, local: &LinkShard, flow: &mut FlowMut<'_>);
+    fn prefetch_end(&self, _local: &LinkShard, _flow: &mut FlowMut<'_>) {}
 
     fn ended(
         &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        flow: &mut FlowMut<'_>,
-        ending: Ending,
-    );
-
-    fn non_flow(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict>;
+        _local: &mut LinkShard,
+        _scope: &mut Scope<'_>,
+        _flow: &mut FlowMut<'_>,
+        _ending: Ending,
+    ) {
+    }
 
     fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()>;
 
     /// The run is over: ends flows that only the function has.
     fn stopped(&self, _local: &mut LinkShard, _scope: &mut Scope<'_>) {}
 
-    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics);
-
-    fn shared_metrics(&self, metrics: &mut Metrics);
+    /// As [`Chain::metrics`].
+    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics);
 
     /// The deadline that the function has of its own, if it has one.
     fn deadline(&self) -> Option<OwnDeadline> {
@@ -136,22 +117,15 @@ pub(crate) trait LinkStage: Send + Sync {
     }
 
     /// Keeps a flow's state for [`LinkStage::restore`], if the function is on shared objects.
-    fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
+    fn save(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 
     /// Gives a flow the state again that was kept last.
-    fn restore(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>);
-}
-
-/// What a function on shared objects has besides.
-pub(crate) struct SharedParts<F: NetworkFunction> {
-    pub(crate) objects: Objects,
-    pub(crate) clone: fn(&F::Flow) -> F::Flow,
+    fn restore(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 }
 
 /// A function at its place in a chain.
-pub(crate) struct PlacedLink<F: NetworkFunction> {
-    stage: Stage<F>,
-    shared: Option<SharedParts<F>>,
+pub(crate) struct PlacedLink<F: NetworkFunction, M> {
+    stage: Stage<F, M>,
     naming: Naming,
     /// Where its deadline lies, if it does not end flows for all functions.
     deadline: Option<TimePlace>,
@@ -171,20 +145,13 @@ struct Local<F: NetworkFunction> {
 /// Decides which packets of a chain's flows are packets of a flow to a function.
 type Admits = dyn Fn(&Packet<'_>) -> bool + Send;
 
-impl<F: NetworkFunction> PlacedLink<F> {
-    pub(crate) fn new(
-        stage: Stage<F>,
-        shared: Option<SharedParts<F>>,
-        naming: Naming,
-        deadline: Option<TimePlace>,
-    ) -> PlacedLink<F> {
-        PlacedLink { stage, shared, naming, deadline }
-    }
-}
-
 /// The value that a link keeps for one shard, by its type.
 fn local_of<F: NetworkFunction>(local: &mut LinkShard) -> &mut Local<F> {
     local.downcast_mut().unwrap_or_else(|| wrong_type())
+}
+
+pub(super) fn by_type<L: 'static>(local: &LinkShard) -> &L {
+    local.downcast_ref().unwrap_or_else(|| wrong_type())
 }
 
 #[cold]
@@ -192,7 +159,15 @@ pub(super) fn wrong_type() -> ! {
     panic!("a shard holds what another chain keeps for it")
 }
 
-impl<F: NetworkFunction> PlacedLink<F> {
+impl<F: NetworkFunction, M: Mode<F>> PlacedLink<F, M> {
+    pub(crate) fn new(
+        stage: Stage<F, M>,
+        naming: Naming,
+        deadline: Option<TimePlace>,
+    ) -> PlacedLink<F, M> {
+        PlacedLink { stage, naming, deadline }
+    }
+
     /// Whether a packet of a flow of the chain is one of no flow to the function.
     fn is_outside(&self, local: &Local<F>, packet: &Packet<'_>) -> bool {
         match self.naming {
@@ -203,51 +178,31 @@ impl<F: NetworkFunction> PlacedLink<F> {
     }
 }
 
-impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
+impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
     fn objects(&self) -> Option<&Objects> {
-        self.shared.as_ref().map(|shared| &shared.objects)
+        self.stage.objects()
     }
 
     fn counts(&self) -> usize {
         self.stage.counts()
     }
 
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
-        self.stage.add_counts(counts, metrics);
+    fn prefetch(&self, packet: &Packet<'_>, ahead: Ahead) {
+        self.stage.prefetch(packet, ahead);
     }
 
-    fn prefetch(&self, packet: &Packet<'_>, what: Ahead) {
-        self.stage.function.prefetch(packet, what);
-    }
-
-    fn depends_on_flows(&self) -> bool {
-        self.stage.depends_on_flows()
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        self.stage.passes_without_entry()
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.stage.ends_with_run()
-    }
-
-    fn local(&self, shard: ShardInfo) -> Box<LinkShard> {
-        let admits = match self.naming {
-            Naming::Selected => {
-                let function = &self.stage.function;
-                let sets = (function.packet_set(), function.steering());
-                let own = (*shard.steering).clone().with_sets(&sets.0, &sets.1);
-                let own = own.expect("a function agrees with itself on how packets are placed");
-                let admits: Box<Admits> = Box::new(move |packet: &Packet<'_>| {
-                    let side = packet.side();
-                    own.admits(&packet.arrival_key(), side)
-                });
-                Some(admits)
-            }
-            Naming::Chain | Naming::Own | Naming::None => None,
-        };
-        let shard = self.stage.local(shard);
+    fn shard(&self, shard: ShardInfo) -> Box<LinkShard> {
+        let admits = (self.naming == Naming::Selected).then(|| {
+            let spec = &self.stage.spec;
+            let own = (*shard.steering).clone().with_sets(&spec.packet_set, &spec.steering());
+            let own = own.expect("a function agrees with itself on how packets are placed");
+            let admits: Box<Admits> = Box::new(move |packet: &Packet<'_>| {
+                let side = packet.side();
+                own.admits(&packet.arrival_key(), side)
+            });
+            admits
+        });
+        let shard = self.stage.shard(shard);
         Box::new(Local::<F> { shard, admits, new: None, saved: None })
     }
 
@@ -255,19 +210,25 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         size_of::<Local<F>>()
     }
 
-    fn first(
+    fn visit(
         &self,
         local: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
+        visit: &mut Visit<'_, '_>,
     ) -> Outcome<Verdict> {
         let local = local_of::<F>(local);
-        if self.is_outside(local, packet) {
-            return self.stage.non_flow(&mut local.shard, scope, packet);
+        match visit {
+            Visit::First if !self.is_outside(local, packet) => {
+                let (state, verdict) = self.stage.first(&mut local.shard, scope, packet)?;
+                local.new = state;
+                Ok(verdict)
+            }
+            Visit::Known(flow) if !self.is_outside(local, packet) => {
+                self.stage.packet(&mut local.shard, scope, packet, flow)
+            }
+            _ => self.stage.non_flow(&mut local.shard, scope, packet),
         }
-        let (state, verdict) = self.stage.first(&mut local.shard, scope, packet)?;
-        local.new = state;
-        Ok(verdict)
     }
 
     fn install(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
@@ -278,10 +239,8 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
 
     fn discarded(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
         let local = local_of::<F>(local);
-        let state = match &self.shared {
-            Some(shared) => local.new.as_ref().map(shared.clone),
-            None => local.new.take(),
-        };
+        let copy = local.new.as_ref().and_then(|state| M::copy(state));
+        let state = if M::SHARED { copy } else { local.new.take() };
         self.stage.discarded(&mut local.shard, scope, state);
     }
 
@@ -289,27 +248,9 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         local_of::<F>(local).new = None;
     }
 
-    fn packet(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict> {
-        let local = local_of::<F>(local);
-        if self.is_outside(local, packet) {
-            return self.stage.non_flow(&mut local.shard, scope, packet);
-        }
-        self.stage.packet(&mut local.shard, scope, packet, flow)
-    }
-
-    fn undo(&self, packet: &mut Packet<'_>, flow: &mut FlowMut<'_>) {
-        self.stage.undo(packet, flow);
-    }
-
-    fn ends_soon(&self, local: &LinkShard, flow: &mut FlowMut<'_>) {
-        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
-        self.stage.ends_soon(&local.shard, flow);
+    fn prefetch_end(&self, local: &LinkShard, flow: &mut FlowMut<'_>) {
+        let local = by_type::<Local<F>>(local);
+        self.stage.prefetch_end(&local.shard, flow);
     }
 
     fn ended(
@@ -322,26 +263,13 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         self.stage.ended(&mut local_of::<F>(local).shard, scope, flow, ending);
     }
 
-    fn non_flow(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        self.stage.non_flow(&mut local_of::<F>(local).shard, scope, packet)
-    }
-
     fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.stage.periodic(&mut local_of::<F>(local).shard, scope)
     }
 
-    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics) {
-        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
-        self.stage.metrics(&local.shard, metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.stage.shared_metrics(metrics);
+    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics) {
+        let local = local.map(|local| &by_type::<Local<F>>(local).shard);
+        self.stage.metrics(local, metrics);
     }
 
     fn deadline(&self) -> Option<OwnDeadline> {
@@ -357,14 +285,14 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         fn exists<S, F: Steady<S>>(_: F) -> bool {
             F::EXISTS
         }
-        let counts: Vec<_> = F::COUNTS.iter().map(|_| Counter::new()).collect();
-        let is_plain = self.shared.is_none() && self.naming == Naming::Chain;
+        let counts: Vec<_> = self.stage.spec.counts.iter().map(|_| Counter::new()).collect();
+        let is_plain = !M::SHARED && self.naming == Naming::Chain;
         let has_path = exists(self.stage.function.steady(&counts));
         (is_plain && has_path).then(|| StateBits::of(self.stage.handle))
     }
 
     fn is_visitor(&self) -> bool {
-        self.shared.is_none() && self.naming == Naming::None
+        !M::SHARED && self.naming == Naming::None
     }
 
     #[inline(never)]
@@ -374,7 +302,7 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
         run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
-        let (own, others) = others.split_counts(F::COUNTS.len(), run);
+        let (own, others) = others.split_counts(self.stage.counts(), run);
         if self.is_visitor() {
             return steady_run::visit(self, others, run, behind);
         }
@@ -391,18 +319,10 @@ impl<F: NetworkFunction> LinkStage for PlacedLink<F> {
     }
 
     fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
-        if let Some(shared) = &self.shared {
-            local_of::<F>(local).saved =
-                flow.state(self.stage.handle).map(|state| (shared.clone)(state));
-        }
+        local_of::<F>(local).saved = self.stage.save(flow);
     }
 
     fn restore(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
-        match local_of::<F>(local).saved.take() {
-            Some(state) => {
-                flow.init(self.stage.handle, state);
-            }
-            None => drop(flow.take(self.stage.handle)),
-        }
+        self.stage.restore(flow, local_of::<F>(local).saved.take());
     }
 }

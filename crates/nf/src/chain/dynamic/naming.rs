@@ -18,15 +18,6 @@ pub(crate) enum Naming {
     None,
 }
 
-/// The header fields that name the flows of a chain of these functions, and those that its packets are placed by.
-pub(super) fn sets(links: &[Box<dyn Link>]) -> (PacketSet, PacketSet) {
-    let sets = links.iter().map(|link| (link.packet_set(), link.steering()));
-    let merged = sets.reduce(|(flow, place), (other_flow, other_place)| {
-        (flow.finest(&other_flow), place.common(&other_place))
-    });
-    merged.unwrap_or((PacketSet::five_tuple(), PacketSet::five_tuple()))
-}
-
 /// How the flows of a function follow from those of `chain`.
 ///
 /// # Errors
@@ -36,9 +27,10 @@ pub(super) fn naming(
     chain: &PacketSet,
     others: &[Box<dyn Link>],
 ) -> Result<Naming, ChainError> {
-    let own = link.packet_set();
-    let can_own = link.objects().is_none() && !link.aliases() && !own.is_empty();
-    if link.keeps_own_flows() && can_own && others.len() > 1 {
+    let spec = link.spec();
+    let own = spec.packet_set;
+    let can_own = link.objects().is_none() && !spec.aliases && !own.is_empty();
+    if spec.keeps_own_flows && can_own && others.len() > 1 {
         return Ok(Naming::Own);
     }
     if own == *chain {
@@ -54,6 +46,6 @@ pub(super) fn naming(
     if can_own {
         return Ok(Naming::Own);
     }
-    let finer = others.iter().find(|other| fields(&other.packet_set()) != fields(&own));
+    let finer = others.iter().find(|other| fields(&other.spec().packet_set) != fields(&own));
     Err(ChainError::Coarser(link.name(), finer.map_or("the chain", |other| other.name())))
 }

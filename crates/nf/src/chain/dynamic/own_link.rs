@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{Counter, DropReason, Time};
+use rheostat_base::{DropReason, Time};
 use rheostat_packet::{FlowKey, Tuple};
 use rheostat_run::{Metrics, PacketKind, Placement};
-use rheostat_state::txn::{Abort, Objects};
-use rheostat_state::{FlowId, FlowMut, FlowTable, Probe, StateLayout, TableConfig};
+use rheostat_state::txn::Abort;
+use rheostat_state::{FlowId, FlowTable, Probe, StateLayout, TableConfig};
 use rheostat_steer::Steering;
 
-use super::link_stage::{LinkShard, LinkStage, wrong_type};
+use super::link_stage::{LinkShard, LinkStage, by_type, wrong_type};
 use super::steady_run::{self, Decided, SteadyRun, Undecided};
+use super::visit::Visit;
 use crate::chain::{Chain, Stage};
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
-use crate::function::{Ahead, NetworkFunction, ShardInfo};
+use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -65,7 +66,7 @@ impl<F: NetworkFunction> OwnLink<F> {
             return self.stage.non_flow(shard, scope, packet);
         };
         let Some(table) = table else {
-            let passes = self.stage.passes_without_entry();
+            let passes = self.stage.spec.passes_without_entry;
             return Ok(if passes {
                 Verdict::Forward
             } else {
@@ -160,7 +161,7 @@ impl<F: NetworkFunction> Work<'_, F> {
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
-        if self.stage.depends_on_flows() && self.table.has_due(scope.now) {
+        if self.stage.spec.depends_on_flows && self.table.has_due(scope.now) {
             self.reclaim(scope.now, scope);
         }
         let displaced = scope.outbox.displaced.take();
@@ -176,7 +177,7 @@ impl<F: NetworkFunction> Work<'_, F> {
         let Some(mut flow) = made.and_then(|id| self.table.flow(id)) else {
             let own = &mut scope.about(&mut requests, None);
             self.stage.discarded(self.shard, own, state);
-            let passes = !is_admitted || self.stage.passes_without_entry();
+            let passes = !is_admitted || self.stage.spec.passes_without_entry;
             return Ok(if passes { verdict } else { Verdict::Drop(DropReason::TableFull) });
         };
         self.stage.install(self.shard, &mut flow, state);
@@ -240,43 +241,20 @@ impl<F: NetworkFunction> Work<'_, F> {
 }
 
 impl<F: NetworkFunction> LinkStage for OwnLink<F> {
-    fn objects(&self) -> Option<&Objects> {
-        None
-    }
-
     fn counts(&self) -> usize {
         self.stage.counts()
     }
 
-    fn add_counts(&self, counts: &[Counter], metrics: &mut Metrics) {
-        self.stage.add_counts(counts, metrics);
-    }
-
-    fn prefetch(&self, _: &Packet<'_>, _: Ahead) {}
-
-    /// Only on its own, which it has ended before.
-    fn depends_on_flows(&self) -> bool {
-        false
-    }
-
-    fn passes_without_entry(&self) -> bool {
-        true
-    }
-
-    fn ends_with_run(&self) -> bool {
-        self.stage.ends_with_run()
-    }
-
-    fn local(&self, info: ShardInfo) -> Box<LinkShard> {
-        let function = &self.stage.function;
+    fn shard(&self, info: ShardInfo) -> Box<LinkShard> {
+        let spec = &self.stage.spec;
         let steering = (*info.steering).clone();
-        let steering = steering.with_sets(&function.packet_set(), &function.steering());
+        let steering = steering.with_sets(&spec.packet_set, &spec.steering());
         let steering = Box::new(steering.expect("a function agrees with itself"));
         let are_chains = steering.names_as(&info.steering);
         let names = Names { steering, are_chains };
         let config = TableConfig { capacity: info.flows, aliases: false };
         let table = FlowTable::new(config, self.layout.clone(), info.hasher).ok();
-        Box::new(Local::<F> { shard: self.stage.local(info), table, names })
+        Box::new(Local::<F> { shard: self.stage.shard(info), table, names })
     }
 
     fn local_bytes(&self) -> usize {
@@ -288,44 +266,12 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         config.bytes(&self.layout).unwrap_or(usize::MAX)
     }
 
-    fn first(
+    fn visit(
         &self,
         local: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        self.pass(local, scope, packet)
-    }
-
-    fn install(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
-
-    /// Nothing: its own flow has been admitted.
-    fn discarded(&self, _: &mut LinkShard, _: &mut Scope<'_>) {}
-
-    fn forget(&self, _: &mut LinkShard) {}
-
-    fn packet(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        _: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict> {
-        self.pass(local, scope, packet)
-    }
-
-    /// Nothing: the packet is presented once more, as one of its own flow.
-    fn undo(&self, _: &mut Packet<'_>, _: &mut FlowMut<'_>) {}
-
-    fn ends_soon(&self, _: &LinkShard, _: &mut FlowMut<'_>) {}
-
-    fn ended(&self, _: &mut LinkShard, _: &mut Scope<'_>, _: &mut FlowMut<'_>, _: Ending) {}
-
-    fn non_flow(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
+        _: &mut Visit<'_, '_>,
     ) -> Outcome<Verdict> {
         self.pass(local, scope, packet)
     }
@@ -343,18 +289,14 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
 
     fn stopped(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
         let Local::<F> { shard, table, .. } = local.downcast_mut().unwrap_or_else(|| wrong_type());
-        if let Some(table) = table.as_mut().filter(|_| self.stage.ends_with_run()) {
+        if let Some(table) = table.as_mut().filter(|_| self.stage.spec.ends_with_run) {
             Work { stage: &self.stage, shard, table }.expire(Time::NEVER, scope, Ending::Stopped);
         }
     }
 
-    fn metrics(&self, local: &LinkShard, metrics: &mut Metrics) {
-        let local = local.downcast_ref::<Local<F>>().unwrap_or_else(|| wrong_type());
-        self.stage.metrics(&local.shard, metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.stage.shared_metrics(metrics);
+    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics) {
+        let local = local.map(|local| &by_type::<Local<F>>(local).shard);
+        self.stage.metrics(local, metrics);
     }
 
     fn is_visitor(&self) -> bool {
@@ -370,8 +312,4 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         let (_, others) = others.split_counts(self.stage.counts(), run);
         steady_run::visit(self, others, run, behind);
     }
-
-    fn save(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
-
-    fn restore(&self, _: &mut LinkShard, _: &mut FlowMut<'_>) {}
 }

@@ -7,6 +7,7 @@ use rheostat_packet::PoolCache;
 use rheostat_state::{OPEN_FLOWS, ShardLocals};
 use rheostat_steer::Side;
 
+use super::visit::Visit;
 use super::{DynamicShard, LinkStage};
 use crate::cx::{Outbox, Requests, Scope};
 use crate::packet::Packet;
@@ -59,7 +60,7 @@ impl<'r> Visits<'r> {
         let requests = &mut Requests::default();
         let (outbox, pool) = (&mut *self.outbox, &mut *self.pool);
         let scope = &mut Scope { now, shard, requests, outbox, pool, flows: None };
-        let outcome = link.non_flow(local.of(function), scope, packet);
+        let outcome = link.visit(local.of(function), scope, packet, &mut Visit::NonFlow);
         match last(outcome, packet.side()) {
             Ok(Verdict::Forward) => {}
             Ok(verdict) => {
