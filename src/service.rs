@@ -10,9 +10,10 @@ pub use rheostat_packet::checksum::{Validity, evaluate_packet};
 pub use rheostat_packet::{Burst, LinkType, Mbuf, Mempool, MempoolConfig, Tuple};
 pub use rheostat_run::poll::{Busy, Interrupt, Next, PollOutcome, PollPolicy, StepSleep};
 pub use rheostat_run::{
-    AnyPoolClient, Batch, HandoffPacket, Lost, MemberFailure, Output, PacketClient, PacketInfo,
-    PacketKind, PacketPoolClient, Pool, PoolClient, PoolConfig, PoolError, PoolQueueing,
-    PoolReport, PoolSharing, Reply, Service, ShardSet, Stepped,
+    AnyPoolClient, Batch, DeferredWork, HandoffPacket, Lost, MemberFailure, MetricsPart,
+    OffloadingService, Output, PacketClient, PacketInfo, PacketKind, PacketPoolClient, Pool,
+    PoolClient, PoolConfig, PoolError, PoolQueueing, PoolReport, PoolSharing, Reply, Service,
+    ServiceSpec, ShardSet, Stepped,
 };
 pub use rheostat_run::{
     LaneSample, LoadReporting, Move, Polling, QueueMap, RunReport, Runtime, RuntimeConfig,

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 
 use rheostat::service::{
-    AnyPoolClient, Batch, HandoffPacket, Output, PacketClient, PacketKind, Reply, Service, ShardSet,
+    AnyPoolClient, Batch, DeferredWork, HandoffPacket, Output, PacketClient, PacketKind, Reply,
+    Service, ShardSet,
 };
 use rheostat::service::{
     Ethernet, FrameBuilder, LinkType, Payload, Transport, Validity, evaluate_packet,
 };
 use rheostat::wire::{EthernetFrame, UdpDatagram, protocol, udp};
-use rheostat::{DropReason, FlowKey, Time};
+use rheostat::{DropReason, FlowKey};
 
 use super::request::{Command, Refusal, Request};
 
@@ -95,11 +96,17 @@ impl Service for KeyValue {
         }
     }
 
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
+    }
+}
+
+impl DeferredWork for KeyValue {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         Some(&mut self.client)
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
+    fn settle(&mut self, shards: &mut ShardSet, out: &mut Output) {
         while let Some(Reply { placed, outcome }) = self.client.next_reply() {
             let HandoffPacket { packet, info } = &placed;
             let text = match outcome {

@@ -3,11 +3,12 @@
 use rheostat_base::Time;
 use rheostat_packet::FlowKey;
 use rheostat_run::{
-    AnyPoolClient, Batch, FlowNumber, Metrics, OffloadedFlows, Output, Service, ShardSet,
+    Batch, DeferredWork, FlowNumber, Metrics, MetricsPart, OffloadedFlows, OffloadingService,
+    Output, Service, ServiceSpec, ShardSet,
 };
 use rheostat_state::{DetachedFlow, FlowHash, Shard};
 
-/// The service `inner`, in which `hook` is called in place of [`Service::process_offloaded`]. The hook gets the service, to call
+/// The service `inner`, in which `hook` is called in place of [`OffloadingService::process_offloaded`]. The hook gets the service, to call
 /// that itself.
 #[derive(Debug)]
 pub struct Intercepted<S, H> {
@@ -17,7 +18,7 @@ pub struct Intercepted<S, H> {
 
 impl<S, H> Intercepted<S, H>
 where
-    S: Service,
+    S: OffloadingService,
     H: FnMut(&mut S, &mut Batch, &mut OffloadedFlows, &mut Output) + Send + 'static,
 {
     /// Puts `hook` before `inner`.
@@ -28,11 +29,11 @@ where
 
 impl<S, H> Service for Intercepted<S, H>
 where
-    S: Service,
+    S: OffloadingService,
     H: FnMut(&mut S, &mut Batch, &mut OffloadedFlows, &mut Output) + Send + 'static,
 {
-    fn is_stateful(&self) -> bool {
-        self.inner.is_stateful()
+    fn spec(&self) -> ServiceSpec {
+        self.inner.spec()
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
@@ -43,18 +44,39 @@ where
         self.inner.shard_arrived(shard);
     }
 
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        self.inner.pool_client()
+    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.inner.tick(shards, out, now);
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.complete(shards, out, now);
+    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.inner.finish(shards, out, now);
     }
 
-    fn offloads(&self) -> bool {
-        self.inner.offloads()
+    fn next_deadline(&self) -> Option<Time> {
+        self.inner.next_deadline()
     }
 
+    fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {
+        self.inner.metrics(part, metrics);
+    }
+
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        self.inner.deferred()
+    }
+
+    fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
+        match self.inner.offloading().is_some() {
+            true => Some(self),
+            false => None,
+        }
+    }
+}
+
+impl<S, H> OffloadingService for Intercepted<S, H>
+where
+    S: OffloadingService,
+    H: FnMut(&mut S, &mut Batch, &mut OffloadedFlows, &mut Output) + Send + 'static,
+{
     fn detach(
         &mut self,
         shard: &mut Shard,
@@ -72,29 +94,5 @@ where
         out: &mut Output,
     ) {
         (self.hook)(&mut self.inner, batch, flows, out);
-    }
-
-    fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.tick(shards, out, now);
-    }
-
-    fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.inner.finish(shards, out, now);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.inner.next_deadline()
-    }
-
-    fn metrics(&self, metrics: &mut Metrics) {
-        self.inner.metrics(metrics);
-    }
-
-    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
-        self.inner.shard_metrics(shard, metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.inner.shared_metrics(metrics);
     }
 }

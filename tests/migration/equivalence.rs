@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rheostat_base::{DeviceId, LaneId, ShardId};
 use rheostat_packet::LinkType;
-use rheostat_run::{Batch, Migrator, Move, Output, Service, ShardSet, Unusual};
+use rheostat_run::{Batch, Migrator, Move, Output, Service, ServiceSpec, ShardSet, Unusual};
 use rheostat_traffic::{Mix, MixConfig, Source};
 
 use crate::migration::schedule::poll_all;
@@ -78,8 +78,8 @@ fn where_shards_are_makes_no_difference() {
 struct Forwarding;
 
 impl Service for Forwarding {
-    fn is_stateful(&self) -> bool {
-        false
+    fn spec(&self) -> ServiceSpec {
+        ServiceSpec { is_stateful: false, ..ServiceSpec::default() }
     }
 
     fn process(&mut self, batch: &mut Batch, _: &mut ShardSet, out: &mut Output) {

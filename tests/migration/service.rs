@@ -264,12 +264,8 @@ impl Service for Backwards {
         self.0.process(batch, shards, out);
     }
 
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        self.0.pool_client()
-    }
-
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.0.complete(shards, out, now);
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        self.0.deferred()
     }
 }
 

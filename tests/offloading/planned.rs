@@ -13,7 +13,9 @@ use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_control::{Balancer, Observation, Progress, Role};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{FlowKey, LinkType};
-use rheostat_run::{ClassLooks, Classes, Lane, LaneCounters, Migrator, Move, Service};
+use rheostat_run::{
+    ClassLooks, Classes, Lane, LaneCounters, Migrator, Move, OffloadingService, Service,
+};
 use rheostat_steer::policy::{Class, LaneCounts, Objectives, Settings, with_settings};
 use rheostat_steer::{ClassRule, ClassRules};
 use rheostat_testkit::flows::{Flows, difference};

@@ -2,7 +2,7 @@
 
 use rheostat_base::LaneId;
 use rheostat_packet::LinkType;
-use rheostat_run::{HandoffPacket, Service, Violation};
+use rheostat_run::{HandoffPacket, OffloadingService, Service, Violation};
 use rheostat_testkit::flows::{Difference, difference};
 use rheostat_testkit::intercepted::Intercepted;
 use rheostat_testkit::world::{FirewallService, Outcome, Setup, World};

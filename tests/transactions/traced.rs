@@ -12,7 +12,8 @@ use rheostat_nf::{AnyChain, Seeds};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
-    Batch, HandoffPacket, Metrics, Output, PacketInfo, PacketKind, Placement, Routes, ShardSet,
+    Batch, HandoffPacket, Metrics, MetricsPart, Output, PacketInfo, PacketKind, Placement, Routes,
+    ShardSet,
 };
 use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
@@ -114,7 +115,7 @@ fn run(marks: &[u8], network: Option<Network>) -> (u64, Vec<usize>) {
     service.process(&mut batch, &mut shards, &mut out);
     out.flush();
     let mut metrics = Metrics::default();
-    service.shared_metrics(&mut metrics);
+    service.metrics(MetricsPart::Shared, &mut metrics);
     out.finish();
     let sent = std::mem::take(&mut *sent.lock().unwrap());
     (metrics.get("transactions"), sent)

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
-use rheostat_packet::{BURST, FlowKey, Mbuf};
+use rheostat_packet::{BURST, Mbuf};
 use rheostat_run::{
-    Batch, BurstStage, Entry, FlowNumber, Metrics, OffloadedFlows, Output, PacketInfo, Routes,
-    Service, ShardSet,
+    Batch, BurstStage, Entry, Metrics, MetricsPart, OffloadingService, Output, PacketInfo, Routes,
+    Service, ServiceSpec, ShardSet,
 };
-use rheostat_state::{DetachedFlow, FlowHash, FlowId, Probe, Shard};
+use rheostat_state::{FlowId, Probe};
 use rheostat_steer::Side;
 
 pub(crate) use self::fast_path::{FastPath, FastPathCx};
@@ -442,8 +442,8 @@ impl<C: Chain> ChainService<C> {
 }
 
 impl<C: Chain> Service for ChainService<C> {
-    fn is_stateful(&self) -> bool {
-        C::STATEFUL
+    fn spec(&self) -> ServiceSpec {
+        ServiceSpec { is_stateful: C::STATEFUL, ..ServiceSpec::default() }
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
@@ -462,27 +462,11 @@ impl<C: Chain> Service for ChainService<C> {
         self.end_burst(shards, out);
     }
 
-    fn offloads(&self) -> bool {
-        self.lets_flows_leave()
-    }
-
-    fn detach(
-        &mut self,
-        shard: &mut Shard,
-        flow: (FlowHash, &FlowKey),
-        number: FlowNumber,
-        now: Time,
-    ) -> Option<DetachedFlow> {
-        self.detach_flow(shard, flow, number, now)
-    }
-
-    fn process_offloaded(
-        &mut self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
-        out: &mut Output,
-    ) {
-        self.run_offloaded(batch, flows, out);
+    fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
+        match self.lets_flows_leave() {
+            true => Some(self),
+            false => None,
+        }
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
@@ -533,18 +517,17 @@ impl<C: Chain> Service for ChainService<C> {
         }
     }
 
-    fn metrics(&self, metrics: &mut Metrics) {
-        for (name, count) in self.spec.counts.iter().zip(&self.counts) {
-            metrics.add(name, count.get());
+    fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {
+        match part {
+            MetricsPart::Lane => {
+                for (name, count) in self.spec.counts.iter().zip(&self.counts) {
+                    metrics.add(name, count.get());
+                }
+                return;
+            }
+            MetricsPart::Shard(shard) => return self.chain.metrics(Some(shard.local()), metrics),
+            MetricsPart::Shared => self.chain.metrics(None, metrics),
         }
-    }
-
-    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
-        self.chain.metrics(Some(shard.local()), metrics);
-    }
-
-    fn shared_metrics(&self, metrics: &mut Metrics) {
-        self.chain.metrics(None, metrics);
         if let Some(objects) = self.chain.objects() {
             let total = objects.profile().total();
             metrics.add("transactions", total.commits);

@@ -91,7 +91,8 @@ use crate::metrics::Metrics;
 use crate::migrate::{LaneMailbox, Ownership, Place};
 use crate::offload::{FlowNumber, HopMeter};
 use crate::poll::PollOutcome;
-use crate::service::Service;
+use crate::pool::AnyPoolClient;
+use crate::service::{MetricsPart, Service};
 use crate::shard_set::ShardSet;
 use crate::stages::{BurstStage, StageTimes};
 
@@ -113,7 +114,7 @@ pub struct Lane {
     counters: Arc<LaneCounters>,
     load: LaneLoad,
     service: Box<dyn Service>,
-    /// Whether the service puts work off.
+    /// Whether the lane does work that the service puts off.
     puts_off: bool,
     time: TimeSource,
     /// Packets to treat as unusual ones.
@@ -153,7 +154,7 @@ enum Other {
 
 impl Lane {
     /// Assembles a lane.
-    pub fn new(config: LaneConfig) -> Lane {
+    pub fn new(mut config: LaneConfig) -> Lane {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             config.queues.into_iter().map(|pair| (pair.rx, pair.tx)).unzip();
         let shards = config.owners.len();
@@ -200,7 +201,7 @@ impl Lane {
                 times: Arc::default(),
                 busy_time: BusyTime::default(),
             },
-            puts_off: config.service.puts_off(),
+            puts_off: config.service.deferred().is_some_and(|work| work.pool_client().is_none()),
             service: config.service,
             time: config.time,
             unusual: Unusual::default(),
@@ -259,7 +260,7 @@ impl Lane {
 
     /// Lets the lane wake workers for other lanes, and its pool for this one; `notifiers` has one per lane.
     pub(crate) fn wake_by(&mut self, notifiers: Vec<LaneNotifier>) {
-        if let Some(client) = self.service.pool_client() {
+        if let Some(client) = pool_client(&mut *self.service) {
             client.wake_by(notifiers[self.id.index()].clone());
         }
         self.reception.wake_by(&notifiers);
@@ -269,14 +270,14 @@ impl Lane {
     /// Shows what passes through the lane to the readers of this mirror.
     pub fn mirror_to(&mut self, mirror: LaneMirror) {
         self.out.mirror_to(mirror);
-        if self.service.comments() {
+        if self.service.spec().comments {
             self.out.mirror().expect_comments();
         }
     }
 
     /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        self.service.pool_client().is_none_or(|client| !client.has_replies())
+        pool_client(&mut *self.service).is_none_or(|client| !client.has_replies())
             && self.handoff.waiting() == 0
             && self.migration.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
             && self.reception.receivers.iter().all(|queue| queue.backlog() == 0)
@@ -323,7 +324,8 @@ impl Lane {
 
     /// Whether the service works with a pool whose replies have to find their shards here.
     pub(crate) fn needs_own_shards(&mut self) -> bool {
-        self.service.pool_client().is_some() && !self.service.completes_by_shard()
+        let work = self.service.deferred();
+        work.is_some_and(|work| work.pool_client().is_some() && !work.settles_by_shard())
     }
 
     /// Whether packets of a flow may overtake each other before they are processed: several lanes have them at once, and nothing
@@ -354,13 +356,15 @@ impl Lane {
 
     /// Adds what the service has counted in the lane and its shards.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
-        self.service.metrics(metrics);
-        self.shards.iter().for_each(|shard| self.service.shard_metrics(shard, metrics));
+        self.service.metrics(MetricsPart::Lane, metrics);
+        self.shards
+            .iter()
+            .for_each(|shard| self.service.metrics(MetricsPart::Shard(shard), metrics));
     }
 
     /// Adds what the services of all lanes have counted together.
     pub fn add_shared_metrics(&self, metrics: &mut Metrics) {
-        self.service.shared_metrics(metrics);
+        self.service.metrics(MetricsPart::Shared, metrics);
     }
 
     /// The latest time the lane has seen.
@@ -589,8 +593,10 @@ impl Lane {
         if self.shards.is_joint() {
             return self.do_work_jointly();
         }
-        while self.service.work(&mut self.out) {
-            self.service.settle(&mut self.shards, &mut self.out);
+        while let Some(work) = self.service.deferred()
+            && work.work(&mut self.out)
+        {
+            work.settle(&mut self.shards, &mut self.out);
         }
     }
 
@@ -604,4 +610,10 @@ impl Lane {
         });
         counters.handoff_out.add(sent as u64);
     }
+}
+
+/// The client of a pool that works for a service.
+#[inline]
+fn pool_client(service: &mut dyn Service) -> Option<&mut dyn AnyPoolClient> {
+    service.deferred()?.pool_client()
 }

@@ -55,7 +55,7 @@ pub use queue_map::{QueueMap, QueueMapError};
 pub use rheostat_capture::trace::Step;
 pub use rheostat_io::layer::shared_receive::Sharing;
 pub use runtime::{FLOWS_AWAY, MigrationTimes, RunReport, Runtime, RuntimeConfig, StartError};
-pub use service::Service;
+pub use service::{DeferredWork, MetricsPart, OffloadingService, Service, ServiceSpec};
 pub use shard_set::{Entry, ShardSet};
 pub use stages::{BurstStage, StageSwitch, StageTimes};
 pub use view::{RunView, Sample, TableError};

@@ -1,6 +1,6 @@
 //! A pool: threads that do work for lanes which would take a lane too long. They have no queue of a device
 //! and no shard. A lane gives a task away at its [`PoolClient`] and goes on; when the outcome is there, it
-//! goes on with it in [`crate::Service::complete`]. No thread waits for another: a pool that has too
+//! goes on with it in [`crate::DeferredWork::settle`]. No thread waits for another: a pool that has too
 //! much to do refuses tasks.
 //!
 //! | file | what it does |

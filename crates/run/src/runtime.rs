@@ -24,7 +24,7 @@ use rheostat_state::{FlowHasher, Shard};
 use rheostat_steer::Steering;
 
 use self::build::build_replaying;
-use self::ending::{WorkerHandle, join_worker, settle};
+use self::ending::{WorkerHandle, end_moves, join_worker};
 use crate::account::LaneSample;
 use crate::cell::{LaneCell, LaneCells};
 use crate::classes::Classes;
@@ -72,11 +72,11 @@ pub struct RuntimeConfig {
     pub claimants: usize,
     /// How lanes share the receive queues of devices, one lane at a time; `None` where each lane has queues of its own. All lanes
     /// own all shards together then, whatever `claimants` is, and packets enter each shard in the order of their arrival. For
-    /// services that keep state per flow, and have no packets that wait for a pool ([`Service::completes_by_shard`]).
+    /// services that keep state per flow, and have no packets that wait for a pool ([`DeferredWork::settles_by_shard`](crate::DeferredWork::settles_by_shard)).
     pub sharing: Option<Sharing>,
     /// How many lanes, the last of the run, own no shard at the start and are offloading lanes, to each of which some others send
     /// single flows; 0 where all flows stay. Fewer than half of the lanes or half of them. The service must let flows leave
-    /// ([`Service::offloads`]), or none does.
+    /// ([`Service::offloading`]), or none does.
     pub offloading: usize,
     /// Whether flows may leave though no lane is an offloading lane at the start: a policy decides which are
     /// ([`Migrator::offload_shares`]). It needs `classes`, too.
@@ -401,7 +401,7 @@ impl Runtime {
         lanes.iter_mut().for_each(|lane| lane.close_time(stopped));
         self.view.board.end(stopped);
         if lanes.len() == self.view.lanes() {
-            settle(&mut lanes, &mut self.view.migrator(), &self.view.clock);
+            end_moves(&mut lanes, &mut self.view.migrator(), &self.view.clock);
         }
         run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();

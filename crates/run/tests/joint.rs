@@ -11,11 +11,10 @@ use rheostat_base::{Clock, DeviceId, DropReason, LaneId, ShardId};
 use rheostat_io::{Device, NullSink, SimConfig, SimNic};
 use rheostat_run::runtime::build_lanes;
 use rheostat_run::{
-    AnyPoolClient, Batch, LaneSample, LiveMetrics, Metrics, Migrator, Move, MoveError, Output,
-    PacketClient, PoolConfig, RunReport, Runtime, RuntimeConfig, Service, ShardSet, StartError,
-    Stepped, Violation,
+    AnyPoolClient, Batch, DeferredWork, LaneSample, LiveMetrics, Metrics, MetricsPart, Migrator,
+    Move, MoveError, Output, PacketClient, PoolConfig, RunReport, Runtime, RuntimeConfig, Service,
+    ShardSet, StartError, Stepped, Violation,
 };
-use rheostat_state::Shard;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
 use rheostat_testkit::service::{bounce, per_packet};
@@ -45,8 +44,10 @@ impl Service for Counting {
         }
     }
 
-    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
-        metrics.add("seen", *shard.local());
+    fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {
+        if let MetricsPart::Shard(shard) = part {
+            metrics.add("seen", *shard.local());
+        }
     }
 }
 
@@ -164,6 +165,14 @@ struct Pooled(PacketClient<u8, u8>);
 
 impl Service for Pooled {
     fn process(&mut self, _: &mut Batch, _: &mut ShardSet, _: &mut Output) {}
+
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
+    }
+}
+
+impl DeferredWork for Pooled {
+    fn settle(&mut self, _: &mut ShardSet, _: &mut Output) {}
 
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         Some(&mut self.0)

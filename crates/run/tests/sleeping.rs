@@ -15,8 +15,8 @@ use rheostat_packet::{Burst, LinkType, Mbuf, PoolCache};
 use rheostat_run::poll::Interrupt;
 use rheostat_run::poll::metronome::{MetronomeSettings, ModeRules};
 use rheostat_run::{
-    AnyPoolClient, Batch, HandoffPacket, Output, PacketClient, Polling, Pool, PoolConfig, Runtime,
-    RuntimeConfig, Service, ShardSet,
+    AnyPoolClient, Batch, DeferredWork, HandoffPacket, Output, PacketClient, Polling, Pool,
+    PoolConfig, Runtime, RuntimeConfig, Service, ShardSet,
 };
 use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
@@ -159,11 +159,20 @@ impl Service for Echo {
         }
     }
 
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        match self.client.is_some() {
+            true => Some(self),
+            false => None,
+        }
+    }
+}
+
+impl DeferredWork for Echo {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         self.client.as_mut().map(|client| client as &mut dyn AnyPoolClient)
     }
 
-    fn complete(&mut self, _: &mut ShardSet, out: &mut Output, _: Time) {
+    fn settle(&mut self, _: &mut ShardSet, out: &mut Output) {
         while let Some(reply) = self.client.as_mut().and_then(PacketClient::next_reply) {
             self.send(reply.placed.packet, out);
         }

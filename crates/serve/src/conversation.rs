@@ -17,7 +17,7 @@ use rheostat_run::{AnyPoolClient, Lost};
 use crate::application::{Application, Handled};
 use crate::connections::{ConnectionId, Connections, Found};
 use crate::counters::Counters;
-use crate::driver::{Driver, Surroundings, Turn};
+use crate::driver::{DeferredRequests, Driver, Surroundings, Turn};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
@@ -138,10 +138,20 @@ impl<A: Application> Driver for Conversations<A> {
         self.apart.is_none() || self.times.is_some()
     }
 
-    fn puts_off(&self) -> bool {
-        self.apart.as_ref().is_some_and(|apart| !apart.has_members())
+    #[inline]
+    fn deferred(&mut self) -> Option<&mut dyn DeferredRequests<Stream<A>>> {
+        match self.apart.is_some() {
+            true => Some(self),
+            false => None,
+        }
     }
 
+    fn abort(entry: &mut Entry<Stream<A>>) {
+        abort(entry);
+    }
+}
+
+impl<A: Application> DeferredRequests<Stream<A>> for Conversations<A> {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         let apart = self.apart.as_mut().filter(|apart| apart.has_members())?;
         Some(apart)
@@ -155,6 +165,10 @@ impl<A: Application> Driver for Conversations<A> {
         self.apart.as_ref().is_some_and(Apart::has_work)
     }
 
+    fn unsettled(&self) -> Option<ShardId> {
+        self.apart.as_ref()?.unsettled()
+    }
+
     fn work(&mut self) -> bool {
         let Some(apart) = &mut self.apart else { return false };
         let worker = self.worker.get_or_insert_with(|| self.app.worker(self.lane));
@@ -165,10 +179,6 @@ impl<A: Application> Driver for Conversations<A> {
             self.renew_worker();
         }
         true
-    }
-
-    fn unsettled(&self) -> Option<ShardId> {
-        self.apart.as_ref()?.unsettled()
     }
 
     fn settle(&mut self, connections: Option<&mut Connections<Stream<A>>>) -> Option<u32> {
@@ -202,10 +212,6 @@ impl<A: Application> Driver for Conversations<A> {
             }
         }
         Some(connection.slot)
-    }
-
-    fn abort(entry: &mut Entry<Stream<A>>) {
-        abort(entry);
     }
 }
 

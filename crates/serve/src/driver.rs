@@ -78,39 +78,9 @@ pub(crate) trait Driver: Send + 'static {
         true
     }
 
-    /// Whether [`Driver::advance`] puts work off that needs no shard.
-    fn puts_off(&self) -> bool {
-        false
-    }
-
-    /// The client of the pool that does such work in place of the lane.
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        None
-    }
-
-    /// Requests that have no outcome.
-    fn unanswered(&self) -> u64 {
-        0
-    }
-
-    /// Whether there is any.
-    fn has_work(&self) -> bool {
-        false
-    }
-
-    /// Does one piece of that work; `false` when there is none.
-    fn work(&mut self) -> bool {
-        false
-    }
-
-    /// The shard that the next outcome of the work is for.
-    fn unsettled(&self) -> Option<ShardId> {
-        None
-    }
-
-    /// Gives that outcome to its connection, if the shard's connections are there and it is one of them, and returns the slot of
-    /// the connection, which has to be advanced.
-    fn settle(&mut self, _connections: Option<&mut Connections<Self::Stream>>) -> Option<u32> {
+    /// The requests that [`Driver::advance`] does not handle itself, if it leaves any.
+    #[inline]
+    fn deferred(&mut self) -> Option<&mut dyn DeferredRequests<Self::Stream>> {
         None
     }
 
@@ -119,6 +89,29 @@ pub(crate) trait Driver: Send + 'static {
 
     /// Resets a connection.
     fn abort(entry: &mut Entry<Self::Stream>);
+}
+
+/// Requests that are handled apart from the turns of their connections: by the lane when it has given shards back, or by members of
+/// a pool.
+pub(crate) trait DeferredRequests<S> {
+    /// The client of the pool whose members handle them; none if the lane does.
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient>;
+
+    /// Requests that have no outcome.
+    fn unanswered(&self) -> u64;
+
+    /// Whether any waits for the lane.
+    fn has_work(&self) -> bool;
+
+    /// Handles one of these; `false` when there is none.
+    fn work(&mut self) -> bool;
+
+    /// The shard that the next outcome is for.
+    fn unsettled(&self) -> Option<ShardId>;
+
+    /// Gives that outcome to its connection, if the shard's connections are there and it is one of them, and returns the slot of
+    /// the connection, which has to be advanced.
+    fn settle(&mut self, connections: Option<&mut Connections<S>>) -> Option<u32>;
 }
 
 /// Whether a connection has to wait.

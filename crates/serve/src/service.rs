@@ -1,6 +1,7 @@
 //! What a lane runs for a service over TCP.
 
 mod arrival;
+mod deferred;
 mod due;
 mod errors;
 mod half_open;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
-use rheostat_run::{AnyPoolClient, Batch, Output, PacketInfo, Service, ShardSet};
+use rheostat_run::{Batch, DeferredWork, Output, PacketInfo, Service, ServiceSpec, ShardSet};
 use rheostat_state::Shard;
 use rheostat_tcp::{Header, SendReason, State, SynCookies};
 
@@ -306,7 +307,7 @@ impl<D: Driver> TcpService<D> {
     /// nothing to do until all packets of a burst are done.
     #[inline]
     fn collect(&mut self, shards: &mut ShardSet, out: &mut Output) {
-        if let Some(client) = self.driver.pool_client()
+        if let Some(client) = self.driver.deferred().and_then(|requests| requests.pool_client())
             && client.has_replies()
         {
             client.collect();
@@ -320,8 +321,8 @@ impl<D: Driver> TcpService<D> {
 }
 
 impl<D: Driver> Service for TcpService<D> {
-    fn comments(&self) -> bool {
-        true
+    fn spec(&self) -> ServiceSpec {
+        ServiceSpec { comments: true, ..ServiceSpec::default() }
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
@@ -351,62 +352,15 @@ impl<D: Driver> Service for TcpService<D> {
             }
             self.collect(shards, out);
         }
-    }
-
-    fn puts_off(&self) -> bool {
-        self.driver.puts_off()
-    }
-
-    fn work(&mut self, out: &mut Output) -> bool {
-        let worked = self.driver.work();
-        if worked {
-            self.pace.end_work(out);
-        }
-        worked
-    }
-
-    fn expects_long_work(&self) -> bool {
-        self.pace.had_long_work() && self.driver.has_work()
-    }
-
-    fn is_behind(&self, now: Time) -> bool {
-        self.pace.now > now
+        self.pace.advance(out);
     }
 
     #[inline]
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        self.driver.pool_client()
-    }
-
-    fn completes_by_shard(&self) -> bool {
-        true
-    }
-
-    /// What has come of requests is sent by the time of this poll: the last packet may have come long before.
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        out.set_now(now);
-        self.settle(shards, out);
-    }
-
-    fn unsettled(&self) -> Option<ShardId> {
-        self.driver.unsettled()
-    }
-
-    fn settle(&mut self, shards: &mut ShardSet, out: &mut Output) {
-        out.set_now(out.now().max(self.pace.now));
-        self.noted.begin_without_packet(Cause::Handled);
-        while let Some(id) = self.driver.unsettled() {
-            let Some(shard) = shards.get_mut(id) else { return };
-            let (_, connections) = shard.split::<Connections<D::Stream>>();
-            if let Some(slot) = self.driver.settle(Some(&mut *connections)) {
-                self.advance(slot, connections, out);
-                self.pace.flush_if_due(out);
-            }
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        match self.driver.deferred().is_some() {
+            true => Some(self),
+            false => None,
         }
-    }
-
-    fn abandon(&mut self) {
-        self.driver.settle(None);
     }
 
     fn shard_arrived(&mut self, shard: &mut Shard) {
@@ -464,7 +418,8 @@ impl<D: Driver> Service for TcpService<D> {
         out.set_now(now);
         self.due.learn(shards);
         self.noted.begin_without_packet(Cause::End);
-        self.counters.unanswered.add(self.driver.unanswered());
+        let unanswered = self.driver.deferred().map_or(0, |requests| requests.unanswered());
+        self.counters.unanswered.add(unanswered);
         for shard in shards.iter_mut() {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             let live: Vec<_> = connections.live_slots().collect();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rheostat_base::{LaneId, ShardId, Time, VirtualClock};
 use rheostat_io::TxQueue;
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_run::{AnyPoolClient, Batch, LaneNotifier, Output, Service, ShardSet};
+use rheostat_run::{AnyPoolClient, Batch, DeferredWork, LaneNotifier, Output, Service, ShardSet};
 use rheostat_serve::resp::{Resp, RespConfig};
 use rheostat_serve::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 use rheostat_state::Shard;
@@ -62,10 +62,6 @@ impl Service for Counted {
         self.0.shard_arrived(shard);
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.count(|service| service.complete(shards, out, now));
-    }
-
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.count(|service| service.tick(shards, out, now));
     }
@@ -78,11 +74,21 @@ impl Service for Counted {
         self.0.next_deadline()
     }
 
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        match self.0.pool_client() {
-            Some(_) => Some(self),
-            None => None,
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        match self.0.deferred()?.pool_client().is_some() {
+            true => Some(self),
+            false => None,
         }
+    }
+}
+
+impl DeferredWork for Counted {
+    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
+        Some(self)
+    }
+
+    fn settle(&mut self, shards: &mut ShardSet, out: &mut Output) {
+        self.count(|service| service.deferred().expect("it has some").settle(shards, out));
     }
 }
 
@@ -116,7 +122,7 @@ impl AnyPoolClient for Counted {
 }
 
 fn client(service: &mut dyn Service) -> &mut dyn AnyPoolClient {
-    service.pool_client().expect("it has one")
+    service.deferred().and_then(|work| work.pool_client()).expect("it has one")
 }
 
 /// A queue of the cable, which copies what it carries.

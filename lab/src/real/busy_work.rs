@@ -6,7 +6,8 @@ use std::time::Duration;
 use rheostat_base::{Clock, ClockSource, Time};
 use rheostat_packet::FlowKey;
 use rheostat_run::{
-    AnyPoolClient, Batch, FlowNumber, Metrics, OffloadedFlows, Output, Service, ShardSet,
+    Batch, DeferredWork, FlowNumber, Metrics, MetricsPart, OffloadedFlows, OffloadingService,
+    Output, Service, ServiceSpec, ShardSet,
 };
 use rheostat_state::{DetachedFlow, FlowHash, Shard};
 
@@ -66,8 +67,8 @@ impl RoundTime {
 }
 
 impl Service for BusyWork {
-    fn is_stateful(&self) -> bool {
-        self.service.is_stateful()
+    fn spec(&self) -> ServiceSpec {
+        self.service.spec()
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
@@ -76,37 +77,15 @@ impl Service for BusyWork {
         self.work((packets + left).saturating_sub(out.left_to_lane()));
     }
 
-    fn offloads(&self) -> bool {
-        self.service.offloads()
+    fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
+        match self.service.offloading().is_some() {
+            true => Some(self),
+            false => None,
+        }
     }
 
-    fn detach(
-        &mut self,
-        shard: &mut Shard,
-        flow: (FlowHash, &FlowKey),
-        number: FlowNumber,
-        now: Time,
-    ) -> Option<DetachedFlow> {
-        self.service.detach(shard, flow, number, now)
-    }
-
-    fn process_offloaded(
-        &mut self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
-        out: &mut Output,
-    ) {
-        let (packets, left) = (batch.len(), out.left_to_lane());
-        self.service.process_offloaded(batch, flows, out);
-        self.work((packets + left).saturating_sub(out.left_to_lane()));
-    }
-
-    fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        self.service.pool_client()
-    }
-
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.service.complete(shards, out, now);
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        self.service.deferred()
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
@@ -121,12 +100,33 @@ impl Service for BusyWork {
         self.service.next_deadline()
     }
 
-    fn metrics(&self, metrics: &mut Metrics) {
-        self.service.metrics(metrics);
+    fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {
+        self.service.metrics(part, metrics);
+    }
+}
+
+impl OffloadingService for BusyWork {
+    fn detach(
+        &mut self,
+        shard: &mut Shard,
+        flow: (FlowHash, &FlowKey),
+        number: FlowNumber,
+        now: Time,
+    ) -> Option<DetachedFlow> {
+        self.service.offloading()?.detach(shard, flow, number, now)
     }
 
-    fn shard_metrics(&self, shard: &Shard, metrics: &mut Metrics) {
-        self.service.shard_metrics(shard, metrics);
+    fn process_offloaded(
+        &mut self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        out: &mut Output,
+    ) {
+        let (packets, left) = (batch.len(), out.left_to_lane());
+        if let Some(service) = self.service.offloading() {
+            service.process_offloaded(batch, flows, out);
+        }
+        self.work((packets + left).saturating_sub(out.left_to_lane()));
     }
 }
 

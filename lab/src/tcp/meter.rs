@@ -39,10 +39,6 @@ impl Service for Metered {
         self.service.shard_arrived(shard);
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
-        self.timed(|service| service.complete(shards, out, now));
-    }
-
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.timed(|service| service.tick(shards, out, now));
     }

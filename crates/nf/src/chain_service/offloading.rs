@@ -4,7 +4,8 @@
 use rheostat_base::{ShardId, Time};
 use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{
-    Batch, FlowNumber, HandoffPacket, OffloadedFlows, Output, PacketInfo, ShardSet,
+    Batch, FlowNumber, HandoffPacket, OffloadedFlows, OffloadingService, Output, PacketInfo,
+    ShardSet,
 };
 use rheostat_state::{DetachedFlow, FlowHash, Probe, Shard};
 
@@ -131,10 +132,12 @@ impl<C: Chain> ChainService<C> {
         let can_offload = self.chain.fast_path(&self.counts).can_offload();
         C::STATEFUL && !C::SHARED && can_offload && self.stack.is_none()
     }
+}
 
+impl<C: Chain> OffloadingService for ChainService<C> {
     /// Detaches a flow from its shard if all functions let it leave now.
-    pub(super) fn detach_flow(
-        &self,
+    fn detach(
+        &mut self,
         shard: &mut Shard,
         (hash, key): (FlowHash, &FlowKey),
         number: FlowNumber,
@@ -148,8 +151,8 @@ impl<C: Chain> ChainService<C> {
 
     /// Runs the chain on packets of flows that are here as guests. The first of a flow about which the fast path decides nothing is
     /// refused, untouched, and so are all behind it.
-    pub(super) fn run_offloaded(
-        &self,
+    fn process_offloaded(
+        &mut self,
         batch: &mut Batch,
         flows: &mut OffloadedFlows,
         out: &mut Output,

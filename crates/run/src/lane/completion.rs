@@ -3,7 +3,7 @@
 use rheostat_base::Time;
 use rheostat_packet::BURST;
 
-use super::Lane;
+use super::{Lane, pool_client};
 
 /// What a poll has found.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Lane {
     /// Lets the service go on with what the pool has done. Returns how much that was.
     #[inline]
     pub(super) fn complete(&mut self) -> usize {
-        let Some(client) = self.service.pool_client() else { return 0 };
+        let Some(client) = pool_client(&mut *self.service) else { return 0 };
         let ready = client.collect();
         if ready == 0 {
             return 0;
@@ -54,7 +54,11 @@ impl Lane {
         let completed = match self.shards.is_joint() {
             true => self.complete_jointly(),
             false => {
-                self.service.complete(&mut self.shards, &mut self.out, self.latest);
+                // The last packet may have come long before.
+                self.out.set_now(self.latest);
+                if let Some(work) = self.service.deferred() {
+                    work.settle(&mut self.shards, &mut self.out);
+                }
                 ready
             }
         };
@@ -71,7 +75,7 @@ impl Lane {
     /// Lets the pool know of the tasks that this poll gave it.
     #[inline]
     pub(super) fn ring_desk(&mut self) {
-        if let Some(client) = self.service.pool_client() {
+        if let Some(client) = pool_client(&mut *self.service) {
             client.ring();
             self.counters.at_pool.set(client.packets() as u64);
         }

@@ -163,13 +163,14 @@ impl Lane {
     pub(super) fn do_work_jointly(&mut self) {
         let mut misses = 0;
         loop {
-            if self.service.expects_long_work() {
+            let Some(work) = self.service.deferred() else { return };
+            if work.expects_long_work() {
                 // Nothing tells a lane that sleeps of packets in the hardware queue of this one.
                 self.reception.wake_others(self.id, 1);
             }
-            let works = self.service.work(&mut self.out);
+            let works = work.work(&mut self.out);
             // Asked before anything is settled: what is settled may put more work off.
-            if !works && self.service.unsettled().is_none() {
+            if !works && work.unsettled().is_none() {
                 return;
             }
             let mut tries = 0;
@@ -178,7 +179,7 @@ impl Lane {
                 tries += 1;
             }
             misses = if works { 0 } else { misses + 1 };
-            if !works && self.service.unsettled().is_some() {
+            if !works && self.unsettled().is_some() {
                 pause(misses);
             }
         }
@@ -190,13 +191,12 @@ impl Lane {
     #[inline(never)]
     pub(super) fn complete_jointly(&mut self) -> usize {
         let (mut visits, mut tries) = (0, 0);
-        while let Some(id) = self.service.unsettled() {
+        while let Some(id) = self.unsettled() {
             match self.shards.enter(id) {
                 Entry::Entered => {
                     self.counters.shard_visits.increment();
-                    let mut shards = Visit(&mut self.shards);
-                    self.service.complete(&mut shards, &mut self.out, self.latest);
-                    self.out.flush();
+                    self.out.set_now(self.latest);
+                    self.settle();
                 }
                 Entry::Elsewhere => {
                     self.counters.shard_retries.increment();
@@ -207,7 +207,7 @@ impl Lane {
                     tries += 1;
                     continue;
                 }
-                Entry::Poisoned => self.service.abandon(),
+                Entry::Poisoned => self.abandon(),
             }
             visits += 1;
             tries = 0;
@@ -217,21 +217,39 @@ impl Lane {
 
     /// Takes what has come of work into its shard, if that is free. Returns whether nothing is left.
     fn settle_jointly(&mut self) -> bool {
-        while let Some(id) = self.service.unsettled() {
+        while let Some(id) = self.unsettled() {
             match self.shards.enter(id) {
                 Entry::Entered => {
-                    let mut shards = Visit(&mut self.shards);
-                    self.service.settle(&mut shards, &mut self.out);
-                    self.out.flush();
+                    self.settle();
                 }
                 Entry::Elsewhere => {
                     self.counters.shard_retries.increment();
                     return false;
                 }
-                Entry::Poisoned => self.service.abandon(),
+                Entry::Poisoned => self.abandon(),
             }
         }
         true
+    }
+
+    /// The shard that the next outcome of deferred work is for.
+    fn unsettled(&mut self) -> Option<ShardId> {
+        self.service.deferred()?.unsettled()
+    }
+
+    /// Takes outcomes into the shards that the lane has entered, and gives these back.
+    fn settle(&mut self) {
+        let mut shards = Visit(&mut self.shards);
+        if let Some(work) = self.service.deferred() {
+            work.settle(&mut shards, &mut self.out);
+        }
+        self.out.flush();
+    }
+
+    fn abandon(&mut self) {
+        if let Some(work) = self.service.deferred() {
+            work.abandon();
+        }
     }
 
     /// Has the service do what timers ask for.

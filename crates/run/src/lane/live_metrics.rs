@@ -4,6 +4,7 @@ use super::Lane;
 use super::joint::Visit;
 use crate::live_metrics::MetricsRequest;
 use crate::metrics::Metrics;
+use crate::service::MetricsPart;
 use crate::shard_set::Entry;
 
 impl Lane {
@@ -13,10 +14,10 @@ impl Lane {
     pub(super) fn answer_metrics(&mut self, request: &MetricsRequest) {
         let mut part = Metrics::counts();
         if request.is_new(self.id) {
-            self.service.metrics(&mut part);
+            self.service.metrics(MetricsPart::Lane, &mut part);
         }
         if request.takes_shared() {
-            self.service.shared_metrics(&mut part);
+            self.service.metrics(MetricsPart::Shared, &mut part);
         }
         let missing = request.missing_of(self.shards.looked_after());
         let mut counted = Vec::with_capacity(missing.len());
@@ -26,7 +27,7 @@ impl Lane {
             if shards.enter(id) == Entry::Entered
                 && let Some(shard) = shards.get(id)
             {
-                self.service.shard_metrics(shard, &mut part);
+                self.service.metrics(MetricsPart::Shard(shard), &mut part);
                 counted.push(id);
             }
         }

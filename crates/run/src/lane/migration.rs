@@ -5,7 +5,7 @@ use rheostat_packet::{BURST, HashKind, Mbuf};
 use rheostat_state::Shard;
 use rheostat_steer::Steering;
 
-use super::{HandoffPacket, Lane, PacketKind};
+use super::{HandoffPacket, Lane, PacketKind, pool_client};
 use crate::handoff::Control;
 use crate::migrate::{Command, Hold, LaneMailbox, Place, ReleaseStamps, Report, Watermark};
 
@@ -169,7 +169,8 @@ impl Lane {
                 // What a pool does for the shard comes back to this lane, and nothing is added to it. So do flows that are away.
                 mark.has_passed(&reception.receivers, &reception.received_by)
                     && offload.away_of(shard) == 0
-                    && service.pool_client().is_none_or(|client| client.outstanding(shard) == 0)
+                    && pool_client(&mut **service)
+                        .is_none_or(|client| client.outstanding(shard) == 0)
             });
             let Some((id, to)) = due else { return };
             let shard = self.shards.remove(id).expect("its owner has it");

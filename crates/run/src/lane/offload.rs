@@ -8,7 +8,7 @@ use rheostat_steer::policy::{Class, Load};
 
 use super::deferred::Deferral;
 use super::output::Departures;
-use super::{Batch, HandoffPacket, Lane, LinkPacket, Place};
+use super::{Batch, HandoffPacket, Lane, LinkPacket, Output, Place};
 use crate::classes::FlowName;
 use crate::handoff::Control;
 use crate::migrate::Hold;
@@ -141,6 +141,15 @@ impl OffloadState {
     }
 }
 
+/// Refuses packets of flows that are here though the service does not let any leave.
+#[cold]
+fn refuse_all(batch: &mut Batch, flows: &mut OffloadedFlows, out: &mut Output) {
+    for (packet, &info) in batch.drain() {
+        info.offloaded().into_iter().for_each(|number| flows.refuse(number));
+        out.refuse(HandoffPacket { packet, info });
+    }
+}
+
 impl Lane {
     /// Lets flows of the lane leave for the lane `to`, so that they have up to `share` hundredths of the packets; for none, takes
     /// all home. Flows that are with another lane come home first. The flows are those of packets picked from each few bursts, so
@@ -149,7 +158,7 @@ impl Lane {
     /// No flow leaves in a run without room for it ([`RuntimeConfig::offloading`](crate::RuntimeConfig::offloading)), and none
     /// whose service does not let it.
     pub fn offload_to(&mut self, to: Option<LaneId>, share: u8) {
-        let can_leave = self.service.offloads() && to != Some(self.id);
+        let can_leave = self.service.offloading().is_some() && to != Some(self.id);
         self.offload.wanted = to.filter(|_| can_leave);
         self.offload.share = share.min(100);
     }
@@ -216,7 +225,10 @@ impl Lane {
         // Other lanes have told them apart already; the order in which they came decides which are refused.
         let mut meter = classes.as_mut().map(|classes| &mut classes.meter);
         let is_measured = meter.as_mut().is_some_and(|meter| meter.start(batch, false));
-        service.process_offloaded(batch, flows, out);
+        match service.offloading() {
+            Some(service) => service.process_offloaded(batch, flows, out),
+            None => refuse_all(batch, flows, out),
+        }
         debug_assert!(batch.is_empty(), "a service leaves no packet behind");
         if is_measured {
             self.stop_measuring();
@@ -432,7 +444,8 @@ impl Lane {
             let Some(shard) = self.shards.get_mut(id).filter(|_| stays) else { continue };
             let Some(number) = self.offload.home.begin(id) else { continue };
             let name = FlowName { shard: id, hash, key };
-            match self.service.detach(shard, (hash, &key), number, self.latest) {
+            let service = self.service.offloading();
+            match service.and_then(|of| of.detach(shard, (hash, &key), number, self.latest)) {
                 None => {
                     self.offload.home.cancel(number);
                     self.offload.picks.note_stays(name);

@@ -7,7 +7,7 @@ use rheostat_packet::{BURST, Burst};
 use super::batch::Spare;
 use super::classify::{Classifier, Owned};
 use super::mirror::note_place;
-use super::{HandoffPacket, Lane, PacketKind, Place, Places};
+use super::{HandoffPacket, Lane, PacketKind, Place, Places, TimeSource};
 use crate::crew::LaneNotifier;
 use crate::load::LoadReporting;
 use crate::service::Service;
@@ -26,7 +26,7 @@ pub(super) enum SortBy {
 
 impl SortBy {
     pub(super) fn of(service: &dyn Service, reporting: LoadReporting) -> SortBy {
-        match (service.is_stateful(), reporting) {
+        match (service.spec().is_stateful, reporting) {
             (true, _) => SortBy::Flows,
             (false, LoadReporting::Shards) => SortBy::Shards,
             (false, LoadReporting::Nothing | LoadReporting::Lanes) => SortBy::Nothing,
@@ -103,13 +103,18 @@ impl Lane {
                 }
                 row += count;
                 bursts += 1;
-                if !self.reception.takes_turns || row >= BURST || self.service.is_behind(now) {
+                if !self.reception.takes_turns || row >= BURST || self.is_behind(now) {
                     break;
                 }
             }
             received += row;
         }
         (received, bursts)
+    }
+
+    /// Whether the service has worked for so long in the poll that began at `now` that it goes by a later time.
+    fn is_behind(&self, now: Time) -> bool {
+        self.time == TimeSource::Poll && self.out.now() > now
     }
 
     /// Takes a burst from a device and runs it; returns how many packets there were.

@@ -102,7 +102,7 @@ pub(super) fn join_worker(
 
 /// Polls lanes in turn until no shard is moving. Whatever has not arrived in the end is named in the
 /// account.
-pub(super) fn settle(lanes: &mut [Lane], migrator: &mut Migrator, clock: &Clock) {
+pub(super) fn end_moves(lanes: &mut [Lane], migrator: &mut Migrator, clock: &Clock) {
     let mut last = clock.now() + SETTLE;
     while !migrator.is_idle() && clock.now() < last {
         if lanes.iter().any(|lane| lane.at_pool() > 0) {

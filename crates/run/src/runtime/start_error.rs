@@ -41,7 +41,7 @@ pub enum StartError {
         claimants: usize,
     },
     /// A service whose packets wait for a pool cannot run on shards with several owners: replies come in the order of their shard,
-    /// to one lane ([`Service::completes_by_shard`](crate::Service::completes_by_shard)).
+    /// to one lane ([`DeferredWork::settles_by_shard`](crate::DeferredWork::settles_by_shard)).
     #[error(
         "lanes own shards together, but packets of their service wait for a pool: give each lane a queue of its own"
     )]

@@ -221,7 +221,7 @@ impl<'a> SharingWorker<'a> {
         self.active = active.len();
         self.metronome.regroup(active);
         self.leave_all();
-        self.settle(true);
+        self.choose_lanes(true);
     }
 
     /// Whether this worker may run a lane that is parked or called.
@@ -362,7 +362,7 @@ impl<'a> SharingWorker<'a> {
     fn take(&mut self, nap: Nap) {
         self.patrol();
         let won = std::mem::take(&mut self.won);
-        self.settle(won);
+        self.choose_lanes(won);
         self.report();
         let deadline = std::mem::replace(&mut self.deadline, Time::NEVER);
         self.waited = Duration::ZERO;
@@ -427,7 +427,7 @@ impl<'a> SharingWorker<'a> {
 
     /// Attends from now on the lanes to which the worker comes back after a short timeout: where lanes outnumber workers,
     /// all; after a lost try, none.
-    fn settle(&mut self, won: bool) {
+    fn choose_lanes(&mut self, won: bool) {
         if self.metronome.division().lanes_per_wake > 1 {
             let lanes = self.metronome.lanes().len();
             for place in 0..lanes {

@@ -53,6 +53,12 @@ impl Pace {
         self.began = self.began.max(out.began());
     }
 
+    /// The time is no earlier than the end of the last long packet or flush.
+    #[inline]
+    pub(super) fn advance(&self, out: &mut Output) {
+        out.set_now(out.now().max(self.now));
+    }
+
     /// A packet is done. Replies leave if they would wait too long otherwise.
     #[inline]
     pub(super) fn end_packet(&mut self, out: &mut Output) {

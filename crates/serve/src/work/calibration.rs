@@ -54,7 +54,7 @@ impl Calibration {
 
 /// Finds how many operations of `computation` take `target` nanoseconds, with the two readings of the clock around them.
 pub fn calibrate(computation: &mut Computation, clock: &Clock, target: u64) -> Calibration {
-    settle(computation, clock, SETTLE);
+    warm_up(computation, clock, SETTLE);
     search(target, measuring(computation, clock, target))
 }
 
@@ -64,12 +64,12 @@ pub fn measure_again(
     clock: &Clock,
     found: &Calibration,
 ) -> Calibration {
-    settle(computation, clock, SETTLE_AGAIN);
+    warm_up(computation, clock, SETTLE_AGAIN);
     let target = found.target_ns;
     repeat(target, found.operations, &mut measuring(computation, clock, target))
 }
 
-fn settle(computation: &mut Computation, clock: &Clock, nanos: u64) {
+fn warm_up(computation: &mut Computation, clock: &Clock, nanos: u64) {
     let begin = clock.cycles();
     while clock.nanos_between(begin, clock.cycles()) < nanos {
         computation.run(1_000);

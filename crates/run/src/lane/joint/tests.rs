@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use rheostat_base::{ShardId, Time};
+use rheostat_base::ShardId;
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::BURST;
 
@@ -15,7 +16,7 @@ use crate::crew::{Crew, LaneNotifier};
 use crate::lane::migration::fixture::Ordered;
 use crate::lane::{Batch, Output};
 use crate::pool::AnyPoolClient;
-use crate::service::Service;
+use crate::service::{DeferredWork, Service};
 use crate::shard_set::{Entry, ShardSet};
 
 /// Puts off a piece of work for each packet, which it expects to take long or not.
@@ -30,19 +31,23 @@ impl Service for PutOff {
         Ordered.process(batch, shards, out);
     }
 
-    fn puts_off(&self) -> bool {
-        true
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
     }
+}
 
+impl DeferredWork for PutOff {
     fn work(&mut self, _: &mut Output) -> bool {
         let works = self.work > 0;
         self.work = self.work.saturating_sub(1);
         works
     }
 
-    fn expects_long_work(&self) -> bool {
+    fn expects_long_work(&mut self) -> bool {
         self.is_long && self.work > 0
     }
+
+    fn settle(&mut self, _: &mut ShardSet, _: &mut Output) {}
 }
 
 #[test]
@@ -77,10 +82,12 @@ impl Service for Chained {
         Ordered.process(batch, shards, out);
     }
 
-    fn puts_off(&self) -> bool {
-        true
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
     }
+}
 
+impl DeferredWork for Chained {
     fn work(&mut self, _: &mut Output) -> bool {
         let mut other = self.other.lock().unwrap();
         if self.work == 0 {
@@ -95,7 +102,7 @@ impl Service for Chained {
         true
     }
 
-    fn unsettled(&self) -> Option<ShardId> {
+    fn unsettled(&mut self) -> Option<ShardId> {
         self.unsettled
     }
 
@@ -125,10 +132,7 @@ struct Slow;
 impl Service for Slow {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         Ordered.process(batch, shards, out);
-    }
-
-    fn is_behind(&self, _: Time) -> bool {
-        true
+        out.set_now(NOW + Duration::from_nanos(1));
     }
 }
 
@@ -232,19 +236,25 @@ impl Service for Pooled {
         Ordered.process(batch, shards, out);
     }
 
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
+    }
+}
+
+impl DeferredWork for Pooled {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         Some(self)
     }
 
-    fn completes_by_shard(&self) -> bool {
+    fn settles_by_shard(&self) -> bool {
         true
     }
 
-    fn unsettled(&self) -> Option<ShardId> {
+    fn unsettled(&mut self) -> Option<ShardId> {
         self.outcomes.front().copied()
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, _: &mut Output, _: Time) {
+    fn settle(&mut self, shards: &mut ShardSet, _: &mut Output) {
         while self.outcomes.front().is_some_and(|id| shards.get(*id).is_some()) {
             self.end(true);
         }

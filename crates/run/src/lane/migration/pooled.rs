@@ -1,14 +1,14 @@
 //! A shard moves while a pool works for its packets. Each thing that keeps replies in order was seen to
 //! matter: left out, it is noticed.
 
-use rheostat_base::{ShardId, Time};
+use rheostat_base::ShardId;
 
 use super::fixture::{A, B, C, Fixture, Queue, send_on};
 use crate::crew::LaneNotifier;
 use crate::invariant::Violation;
 use crate::lane::{Batch, HandoffPacket, Output};
 use crate::pool::{AnyPoolClient, PacketClient, PoolConfig, Reply, Stepped};
-use crate::service::Service;
+use crate::service::{DeferredWork, Service};
 use crate::shard_set::ShardSet;
 
 /// What is left out.
@@ -71,11 +71,17 @@ impl Service for Pooled {
         }
     }
 
+    fn deferred(&mut self) -> Option<&mut dyn DeferredWork> {
+        Some(self)
+    }
+}
+
+impl DeferredWork for Pooled {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
         Some(&mut self.client)
     }
 
-    fn complete(&mut self, shards: &mut ShardSet, out: &mut Output, _: Time) {
+    fn settle(&mut self, shards: &mut ShardSet, out: &mut Output) {
         while let Some(Reply { mut placed, .. }) = self.client.0.next_reply() {
             placed.info.shard = self.shard;
             send_on(placed, shards, out);

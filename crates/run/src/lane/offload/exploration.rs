@@ -18,7 +18,7 @@ use crate::lane::migration::fixture::{A, B, C, Fixture, Queue, send_on};
 use crate::lane::{Batch, HandoffPacket, Lane, Output};
 use crate::migrate::{Migrator, Move};
 use crate::offload::{FlowNumber, OffloadedFlows};
-use crate::service::Service;
+use crate::service::{OffloadingService, Service};
 use crate::shard_set::ShardSet;
 
 const SCHEDULES: usize = 300;
@@ -63,10 +63,12 @@ impl Service for Leaving {
         }
     }
 
-    fn offloads(&self) -> bool {
-        true
+    fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
+        Some(self)
     }
+}
 
+impl OffloadingService for Leaving {
     fn detach(
         &mut self,
         shard: &mut Shard,
