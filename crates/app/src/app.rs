@@ -14,7 +14,7 @@ use rheostat_serve::registry::{ApplicationRegistration, MakeApplication};
 use rheostat_serve::scheduler::{SchedulerPlan, SchedulerRegistration};
 use rheostat_steer::policy::{Policy, PolicyRegistration, Settings};
 
-pub(crate) use program::Program;
+pub(crate) use program::AppProgram;
 
 /// A program that runs functions and services: `rheo`, or one of an author's own with functions beside those of `rheo`.
 ///
@@ -35,7 +35,7 @@ pub struct App {
     /// What configurations and flags can name.
     pub(crate) registry: Registry,
     /// Its name and its version, for `--help` and `--version`.
-    pub(crate) program: Program,
+    pub(crate) program: AppProgram,
     /// What cannot be registered.
     pub(crate) faults: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl App {
     /// The program with everything that comes with rheostat.
     pub fn new() -> App {
         let registry = Registry::new().with_chains(rheostat_functions::shipped::CHAINS);
-        App { registry, program: Program::default(), faults: Vec::new() }
+        App { registry, program: AppProgram::default(), faults: Vec::new() }
             .functions(rheostat_functions::ALL)
             .applications(crate::serve::applications())
     }
@@ -52,7 +52,7 @@ impl App {
     /// Gives the program the name and the version that `--help` and `--version` print. Without them, it is named like its file.
     #[must_use]
     pub fn named(mut self, name: &'static str, version: &'static str) -> App {
-        self.program = Program::named(name, version);
+        self.program = AppProgram::named(name, version);
         self
     }
 

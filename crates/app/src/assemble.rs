@@ -29,7 +29,7 @@ use rheostat_steer::{
 use thiserror::Error;
 
 use crate::devices::{DeviceError, Devices, Opener};
-use crate::links::Watched;
+use crate::links::WatchedLink;
 use crate::memory::{MemoryPlan, Sizes};
 use crate::network::{self, NoAddress, Wiring, WiringError};
 use crate::workers::Workers;
@@ -60,7 +60,7 @@ const WIDE: usize = 8;
 const NARROW_POOL: u32 = 4_096;
 
 /// Everything of a run that does not depend on its chain.
-pub(crate) struct Assembly {
+pub(crate) struct RunAssembly {
     config: Config,
     clock: Clock,
     rng: StdRng,
@@ -71,10 +71,10 @@ pub(crate) struct Assembly {
     devices: Vec<Box<dyn Device>>,
     wiring: Option<Wiring>,
     writers: Vec<CaptureWriter>,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedLink>,
 }
 
-impl Assembly {
+impl RunAssembly {
     /// Opens the devices of `config` for `workers`, laid out and under `errors`, after [`preflight`](crate::preflight::preflight).
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Assembly {
         workers: Workers,
         layout: Layout,
         errors: RunLimit,
-    ) -> Result<Assembly, AssembleError> {
+    ) -> Result<RunAssembly, AssembleError> {
         let Layout { steering, mut rng } = layout;
         let lanes = workers.lanes();
         let captures = reads_captures(&config);
@@ -106,7 +106,7 @@ impl Assembly {
             devices = in_order(devices, config.workers.queue_sharing.into());
         }
         let wiring = network::of(&config, errors, rng.random())?;
-        Ok(Assembly {
+        Ok(RunAssembly {
             config,
             clock,
             rng,
@@ -127,7 +127,7 @@ impl Assembly {
     }
 
     /// The interfaces of live devices; to be followed while the run goes on.
-    pub(crate) fn take_watched(&mut self) -> Vec<Watched> {
+    pub(crate) fn take_watched(&mut self) -> Vec<WatchedLink> {
         std::mem::take(&mut self.watched)
     }
 

@@ -13,7 +13,7 @@ use rheostat_observe::control::{CaptureRequest, FileInUse, Reply, Request};
 use rheostat_packet::LinkType;
 use thiserror::Error;
 
-use crate::control::{Client, ClientError, Target};
+use crate::control::{ClientError, ControlClient, Target};
 use crate::interrupt;
 use crate::machine::file_id;
 
@@ -148,7 +148,7 @@ fn copy(
     args: &Args,
     request: &CaptureRequest,
     devices: &[String],
-    client: &mut Client,
+    client: &mut ControlClient,
     written: &mut u64,
 ) -> Result<ExitCode, Error> {
     // Only now: a request that is refused leaves an older file as it was.
@@ -174,7 +174,7 @@ fn copy(
 ///
 /// `written` counts the packets that are in the file for sure.
 fn write(
-    client: &mut Client,
+    client: &mut ControlClient,
     file: &mut Pcapng<impl Write>,
     written: &mut u64,
 ) -> Result<(u64, u64), Error> {

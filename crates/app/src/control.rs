@@ -15,7 +15,7 @@ mod table;
 mod watch;
 
 pub(crate) use backend::{Args as BackendArgs, run as backend};
-pub(crate) use client::{Client, ClientError, Target};
+pub(crate) use client::{ClientError, ControlClient, Target};
 pub(crate) use connections::{Args as ConnectionsArgs, run as connections};
 pub(crate) use instance::{Instance, by_name};
 pub(crate) use peer::Peer;

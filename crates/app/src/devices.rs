@@ -23,7 +23,7 @@ use rheostat_steer::{Orientation, Steering};
 use rheostat_traffic::{EchoServer, Mix, MixError, Source, Stations};
 use thiserror::Error;
 
-use crate::links::Watched;
+use crate::links::WatchedLink;
 use crate::{assemble, doctor, output_file};
 
 /// Why a device could not be opened.
@@ -66,7 +66,7 @@ pub(crate) struct Devices {
     pub(crate) devices: Vec<Box<dyn Device>>,
     pub(crate) writers: Vec<CaptureWriter>,
     /// The interfaces of live devices.
-    pub(crate) watched: Vec<Watched>,
+    pub(crate) watched: Vec<WatchedLink>,
 }
 
 /// Makes sure that no two devices have one interface, by whatever names. Interfaces that are not there are left
@@ -327,7 +327,7 @@ fn open_interface(
     id: DeviceId,
     config: &DeviceConfig,
     open: Box<Open>,
-    watched: &mut Vec<Watched>,
+    watched: &mut Vec<WatchedLink>,
 ) -> Result<Box<dyn Device>, DeviceError> {
     let facts = config.facts();
     let (device, reopener): (Box<dyn Device>, _) = match facts.waits_for_interface {
@@ -345,7 +345,7 @@ fn open_interface(
     // The kernel has chosen the number in a name with `%d`; such an interface is this process's own.
     if !interface.contains('%') {
         let monitor = device.monitor();
-        watched.push(Watched { device: config.name.clone(), id, interface, monitor, reopener });
+        watched.push(WatchedLink { device: config.name.clone(), id, interface, monitor, reopener });
     }
     Ok(device)
 }

@@ -25,7 +25,7 @@ const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The interface of a live device.
-pub(crate) struct Watched {
+pub(crate) struct WatchedLink {
     /// The device.
     pub(crate) device: String,
     /// Its number.
@@ -39,7 +39,7 @@ pub(crate) struct Watched {
 }
 
 /// The interfaces of a run, followed until this is dropped.
-pub(crate) struct Links {
+pub(crate) struct WatchedLinks {
     board: Arc<LinkBoard>,
     is_lost: Arc<AtomicBool>,
     keeps_privileges: bool,
@@ -48,20 +48,23 @@ pub(crate) struct Links {
     _follower: Option<LinkFollower>,
 }
 
-impl Links {
+impl WatchedLinks {
     /// Begins to follow. The thread keeps the capabilities that devices are opened with if a device is to be opened
     /// anew, and gives up everything otherwise. Neighbours in `network` are requested anew on a link that has
     /// returned.
     ///
     /// # Errors
     /// [`io::Error`] when there can be no socket, or no thread.
-    pub(crate) fn start(watched: Vec<Watched>, network: Option<Arc<Network>>) -> io::Result<Links> {
+    pub(crate) fn start(
+        watched: Vec<WatchedLink>,
+        network: Option<Arc<Network>>,
+    ) -> io::Result<WatchedLinks> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let mtus: Arc<OnceLock<Mtus>> = Arc::default();
         let keeps_privileges = watched.iter().any(|link| link.reopener.is_some());
         if watched.is_empty() {
             let board = Arc::default();
-            return Ok(Links { board, is_lost, keeps_privileges, mtus, _follower: None });
+            return Ok(WatchedLinks { board, is_lost, keeps_privileges, mtus, _follower: None });
         }
         let watch = LinkWatch::open(watched.iter().map(|link| link.interface.clone()))?;
         let now = watched.iter().enumerate().map(|(place, link)| {
@@ -89,7 +92,7 @@ impl Links {
             mtus: mtus.clone(),
         };
         let follower = LinkFollower::start(names, prepare, keeper)?;
-        Ok(Links { board, is_lost, keeps_privileges, mtus, _follower: Some(follower) })
+        Ok(WatchedLinks { board, is_lost, keeps_privileges, mtus, _follower: Some(follower) })
     }
 
     /// Makes the run apply changes of its interfaces' MTUs from now on.
@@ -116,7 +119,7 @@ impl Links {
 
 /// A link, as the keeper knows it.
 struct KeptLink {
-    watched: Watched,
+    watched: WatchedLink,
     /// Its state when it last changed; `None` while there is no such interface.
     state: Option<LinkState>,
     /// The address of the interface at the start, which the device goes on to use.
@@ -130,7 +133,7 @@ struct KeptLink {
 }
 
 impl KeptLink {
-    fn new(watched: Watched, state: Option<LinkState>) -> KeptLink {
+    fn new(watched: WatchedLink, state: Option<LinkState>) -> KeptLink {
         let mac = state.and_then(|state| state.mac);
         KeptLink { watched, state, mac, is_lost: false, is_pending: false, refusal: None }
     }

@@ -30,13 +30,13 @@ const OTHER_THREADS: u64 = 8;
 /// What a run takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    parts: Vec<Part>,
+    parts: Vec<MemoryPart>,
     /// Address space beyond that, which costs no memory: stacks.
     reserved: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct MemoryPart {
     what: &'static str,
     bytes: u64,
     /// What it follows from.
@@ -96,13 +96,13 @@ impl MemoryPlan {
             + sizes.fragments.bytes() as u64
             + local_bytes(chain, steering);
         let mut parts = vec![
-            Part {
+            MemoryPart {
                 what: "packet buffers",
                 bytes: sizes.pool.bytes() as u64,
                 from: format!("{} of {} bytes", sizes.pool.buffers, sizes.pool.stride()),
                 setting: Some("[pool] buffers"),
             },
-            Part {
+            MemoryPart {
                 what: "rings between lanes",
                 bytes: handoff_bytes(
                     sizes.lanes,
@@ -113,13 +113,13 @@ impl MemoryPlan {
                 from: format!("{lanes} x {} rings for {} packets", lanes - 1, sizes.handoff),
                 setting: (lanes > 1).then_some("[workers] lanes or handoff"),
             },
-            Part {
+            MemoryPart {
                 what: "rings of devices",
                 bytes: config.devices.iter().map(|device| lanes * device.facts().ring_bytes).sum(),
                 from: format!("{lanes} of each of {} devices", config.devices.len()),
                 setting: Some("[[device]] ring or queue"),
             },
-            Part {
+            MemoryPart {
                 what: "program and functions",
                 bytes: ProcFields::of_this_process().memory("VmRSS").unwrap_or_default(),
                 from: "what is in use already".to_owned(),
@@ -127,7 +127,7 @@ impl MemoryPlan {
             },
         ];
         if chain.is_stateful() {
-            parts.push(Part {
+            parts.push(MemoryPart {
                 what: "flow tables",
                 bytes: flows.saturating_mul(shards),
                 from: format!("{} flows in {shards} shards", config.state.flows),
@@ -135,7 +135,7 @@ impl MemoryPlan {
             });
             let own = chain.own_table_bytes(capacity) as u64;
             if own > 0 {
-                parts.push(Part {
+                parts.push(MemoryPart {
                     what: "flow tables of functions",
                     bytes: own.saturating_mul(shards),
                     from: format!(
@@ -144,7 +144,7 @@ impl MemoryPlan {
                     setting: Some("[state] flows"),
                 });
             }
-            parts.push(Part {
+            parts.push(MemoryPart {
                 what: "shards",
                 bytes: shards * shard,
                 from: format!("{shards}, with fragments and what functions keep for each"),
@@ -155,7 +155,7 @@ impl MemoryPlan {
         let ahead = config.devices.iter().filter(|device| draws_ahead(device)).count();
         if ahead > 0 {
             let bytes = DrawnArrivals::BYTES as u64;
-            parts.push(Part {
+            parts.push(MemoryPart {
                 what: "packets drawn ahead",
                 bytes: ahead as u64 * bytes,
                 from: format!("{} for each of {ahead} simulated devices", Bytes(bytes)),
@@ -165,7 +165,7 @@ impl MemoryPlan {
         let answered = config.devices.iter().filter(|device| is_answered(device)).count();
         if answered > 0 {
             let bytes = Peer::MOST as u64 * REPLY;
-            parts.push(Part {
+            parts.push(MemoryPart {
                 what: "replies under way",
                 bytes: answered as u64 * bytes,
                 from: format!("at most {} for each of {answered} simulated devices", Bytes(bytes)),
@@ -239,8 +239,7 @@ impl MemoryPlan {
     /// The plan as a value for programs, in bytes.
     pub(crate) fn to_json(&self) -> Value {
         let parts = self.parts.iter();
-        let part =
-            |part: &Part| json!({ "part": part.what, "bytes": part.bytes, "from": part.from });
+        let part = |part: &MemoryPart| json!({ "part": part.what, "bytes": part.bytes, "from": part.from });
         json!({ "bytes": self.sum(), "parts": parts.map(part).collect::<Vec<_>>() })
     }
 }
@@ -252,7 +251,7 @@ impl fmt::Display for MemoryPlan {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for MemoryPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = Bytes(self.bytes).to_string();
         write!(f, "  {bytes:>10}  {}: {}", self.what, self.from)?;
@@ -280,14 +279,14 @@ impl MemoryLimits {
 }
 
 /// What a service takes at most.
-fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<Part> {
-    let connections = Part {
+fn service_parts(serve: &ServeConfig, lanes: u64) -> Vec<MemoryPart> {
+    let connections = MemoryPart {
         what: "data of connections",
         bytes: serve.connection_memory as u64,
         from: format!("of {} connections at most", serve.connections),
         setting: Some("[serve] connection_memory"),
     };
-    let own = serve.application.facts().memory.into_iter().map(|memory| Part {
+    let own = serve.application.facts().memory.into_iter().map(|memory| MemoryPart {
         what: memory.purpose,
         bytes: if memory.is_per_lane { lanes * memory.bytes } else { memory.bytes },
         from: match memory.is_per_lane {

@@ -17,13 +17,13 @@ pub(crate) struct Mtus {
     /// None where devices have no addresses.
     network: Option<Arc<Network>>,
     /// By number of the device.
-    devices: Vec<Device>,
+    devices: Vec<MtuDevice>,
     /// Held from the moment that an MTU is known until everything goes by it.
     turn: Mutex<()>,
 }
 
 /// A device, as far as its MTU is concerned.
-struct Device {
+struct MtuDevice {
     name: String,
     /// The interface; none where the device is none of the machine's.
     interface: Option<String>,
@@ -100,7 +100,7 @@ impl Mtus {
 
     /// The interfaces, with their devices.
     fn interfaces(&self) -> Vec<(String, DeviceId)> {
-        let named = |(number, device): (usize, &Device)| {
+        let named = |(number, device): (usize, &MtuDevice)| {
             Some((device.interface.clone()?, DeviceId(number as u8)))
         };
         self.devices.iter().enumerate().filter_map(named).collect()
@@ -108,11 +108,11 @@ impl Mtus {
 }
 
 /// The devices of a configuration, as far as their MTUs are concerned.
-pub(crate) struct Devices(Vec<Device>);
+pub(crate) struct Devices(Vec<MtuDevice>);
 
 impl Devices {
     pub(crate) fn of(config: &Config) -> Devices {
-        let devices = config.devices.iter().map(|device| Device {
+        let devices = config.devices.iter().map(|device| MtuDevice {
             name: device.name.clone(),
             interface: device.facts().interface,
             configured: device.mtu.map(u32::from),

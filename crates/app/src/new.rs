@@ -21,11 +21,11 @@ use crate::app::App;
   rheo new service shout")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    kind: Kind,
+    kind: ProjectKind,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Kind {
+enum ProjectKind {
     /// A network function: code, a test, a configuration and a README.
     Function(Project),
     /// A service over TCP: code, tests, a configuration and a README.
@@ -88,8 +88,8 @@ const SERVICE: &[Template] = templates! {
 /// Writes the project.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let (project, templates, noun) = match &args.kind {
-        Kind::Function(project) => (project, FUNCTION, "a network function"),
-        Kind::Service(project) => (project, SERVICE, "a service over TCP"),
+        ProjectKind::Function(project) => (project, FUNCTION, "a network function"),
+        ProjectKind::Service(project) => (project, SERVICE, "a service over TCP"),
     };
     let name = Name::new(&project.name, app)?;
     let source = Source::find(project.rheostat.as_deref())?;

@@ -27,11 +27,11 @@ use thiserror::Error;
 
 use self::watch::Watch;
 use crate::app::App;
-use crate::assemble::{self, AssembleError, Assembly};
+use crate::assemble::{self, AssembleError, RunAssembly};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
 use crate::control::{ControlSocket, Instance, Server, SocketError};
 use crate::error::cause;
-use crate::links::Links;
+use crate::links::WatchedLinks;
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
@@ -252,7 +252,7 @@ pub(crate) fn carry_out(
     let files = OutputFiles::default();
     let errors = assemble::error_limit(&config);
     let chain = chains::build(app, &config, workers.lanes(), &errors, Logs::Written)?;
-    Run { config, workers, watch, identity, sample, files, errors }.carry_out(chain)
+    AppRun { config, workers, watch, identity, sample, files, errors }.carry_out(chain)
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
@@ -267,7 +267,7 @@ pub(crate) fn raise(priority: Priority) -> Option<RaisedPriority> {
 }
 
 /// A run before its devices are open.
-struct Run {
+struct AppRun {
     config: Config,
     workers: Workers,
     watch: Watch,
@@ -278,7 +278,7 @@ struct Run {
     errors: RunLimit,
 }
 
-impl Run {
+impl AppRun {
     fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Error> {
         let BuiltChain { chain, beside } = built;
         let backends: Option<Arc<HealthBoard>> = beside.control();
@@ -306,7 +306,7 @@ impl Run {
         if self.config.devices.iter().any(|device| device.input().is_some_and(is_standard)) {
             interrupt::await_input(&self.watch.interrupted)?;
         }
-        let mut assembly = Assembly::new(self.config, self.workers, layout, self.errors)?;
+        let mut assembly = RunAssembly::new(self.config, self.workers, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());
@@ -317,7 +317,7 @@ impl Run {
         let health = health.transpose()?;
         health.iter().for_each(|health| self.files.add_log(health.monitor()));
         let _follower = assembly.follower();
-        let links = Links::start(assembly.take_watched(), assembly.network())?;
+        let links = WatchedLinks::start(assembly.take_watched(), assembly.network())?;
         let board = links.board();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         let raised = priority.and_then(raise);

@@ -31,7 +31,7 @@ use rheostat_serve::{MembersError, ServeControl, ServeError, TcpServer, TimesCon
 use rheostat_steer::policy::{Objectives, Settings};
 use thiserror::Error;
 
-use self::assembly::Assembly;
+use self::assembly::ServeAssembly;
 pub(crate) use self::check::{ServiceError, check};
 pub(crate) use self::flags::{Args, with_applications};
 pub(crate) use self::over_kernel::is_over_kernel;
@@ -41,7 +41,7 @@ pub use self::work::operations_of_roots;
 use crate::app::App;
 use crate::assemble::AssembleError;
 use crate::control::{ControlSocket, Instance, Server, SocketError};
-use crate::links::Links;
+use crate::links::WatchedLinks;
 use crate::mtu::{self, Mtus};
 use crate::network::NoAddress;
 use crate::preflight::{PreflightError, preflight};
@@ -161,7 +161,7 @@ pub(crate) fn serve(
         None => workers.cores().to_vec(),
     };
     let made = serve.application.make(&Making { cores })?;
-    Run { config, serve, workers, faults, report, made, members }.carry_out()
+    ServeRun { config, serve, workers, faults, report, made, members }.carry_out()
 }
 
 /// Has lanes run `program`.
@@ -171,7 +171,7 @@ pub(crate) fn serve(
 fn over_lanes(
     program: Program,
     serve: &ServeConfig,
-    assembly: &Assembly,
+    assembly: &ServeAssembly,
     times: bool,
 ) -> Result<TcpServer, ServeError> {
     let facts = serve.application.facts();
@@ -188,7 +188,7 @@ fn over_lanes(
 }
 
 /// A service before its device is open.
-struct Run {
+struct ServeRun {
     config: Config,
     serve: ServeConfig,
     workers: Workers,
@@ -199,9 +199,9 @@ struct Run {
     members: Option<PoolConfig>,
 }
 
-impl Run {
+impl ServeRun {
     fn carry_out(self) -> Result<ExitCode, Error> {
-        let Run { config, serve, workers, faults, report, made, members } = self;
+        let ServeRun { config, serve, workers, faults, report, made, members } = self;
         let Report { json, times } = report;
         let MadeApplication { program, report: part } = made;
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -221,11 +221,11 @@ impl Run {
         let addresses: Vec<_> = own.map(|own| own.address).collect();
         let (duration, priority) = (config.run.duration, config.workers.priority);
         let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
-        let mut assembly = Assembly::new(config, workers, endpoints, faults)?;
+        let mut assembly = ServeAssembly::new(config, workers, endpoints, faults)?;
         let network = assembly.network();
         let server = over_lanes(program, &serve, &assembly, times)?;
         let _follower = assembly.take_follower();
-        let links = Links::start(assembly.take_watched(), Some(network.clone()))?;
+        let links = WatchedLinks::start(assembly.take_watched(), Some(network.clone()))?;
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         let raised = priority.and_then(run::raise);
         privileges::give_up()?;
@@ -293,7 +293,7 @@ struct Ends {
 impl Ends {
     /// Waits until the service is to end, and then until its connections have ended, or have had time to. Returns whether an
     /// interface was lost.
-    fn wait(&self, run: &Runtime, control: &ServeControl, links: &Links) -> bool {
+    fn wait(&self, run: &Runtime, control: &ServeControl, links: &WatchedLinks) -> bool {
         let start = Instant::now();
         let mut drained_by: Option<Instant> = None;
         while !run.is_finished() {

@@ -49,13 +49,13 @@ pub struct Mirrors {
     epoch: Epoch,
     /// How often `shared` was changed. Changed under its lock only.
     generation: AtomicU64,
-    shared: Mutex<Shared>,
+    shared: Mutex<SharedMirror>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedMirror {
     /// For each lane the rings that it has yet to take up.
-    waiting: Vec<Vec<End>>,
+    waiting: Vec<Vec<MirrorEnd>>,
     captures: usize,
     tracing: bool,
     /// The mark of the next packet that is traced, less one.
@@ -63,7 +63,7 @@ struct Shared {
 }
 
 /// A ring to a reader, on its way to a lane.
-enum End {
+enum MirrorEnd {
     Capture(Producer<Copied>, Arc<Look<Wanted>>),
     Trace(Producer<Event>, Arc<Look<Tracing>>),
 }
@@ -105,7 +105,7 @@ impl Mirrors {
             clock,
             epoch,
             generation: AtomicU64::new(0),
-            shared: Mutex::new(Shared { waiting, ..Shared::default() }),
+            shared: Mutex::new(SharedMirror { waiting, ..SharedMirror::default() }),
         })
     }
 
@@ -126,7 +126,7 @@ impl Mirrors {
         shared.captures += 1;
         let look = Arc::new(Look::new(wanted));
         let consumers =
-            mirrors.distribute(&mut shared, COPIES, |end| End::Capture(end, look.clone()));
+            mirrors.distribute(&mut shared, COPIES, |end| MirrorEnd::Capture(end, look.clone()));
         drop(shared);
         Ok(Capture::new(mirrors.clone(), look, consumers))
     }
@@ -151,7 +151,8 @@ impl Mirrors {
         let marked = AtomicU32::new(0);
         let tracing = Tracing { filter, count: count.into(), first_mark, marked };
         let look = Arc::new(Look::new(tracing));
-        let consumers = mirrors.distribute(&mut shared, NOTES, |end| End::Trace(end, look.clone()));
+        let consumers =
+            mirrors.distribute(&mut shared, NOTES, |end| MirrorEnd::Trace(end, look.clone()));
         drop(shared);
         Ok(Trace::new(mirrors.clone(), look, consumers))
     }
@@ -159,9 +160,9 @@ impl Mirrors {
     /// Leaves a ring for every lane and keeps the other ends.
     fn distribute<T>(
         &self,
-        shared: &mut Shared,
+        shared: &mut SharedMirror,
         capacity: usize,
-        wrap: impl Fn(Producer<T>) -> End,
+        wrap: impl Fn(Producer<T>) -> MirrorEnd,
     ) -> Vec<Consumer<T>> {
         let consumers = shared.waiting.iter_mut().map(|waiting| {
             let (producer, consumer) = ring(capacity);
@@ -180,7 +181,7 @@ impl Mirrors {
         self.generation.store(generation + 1, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, SharedMirror> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,16 +3,16 @@
 use rheostat_base::DropReason;
 
 use crate::error::CaseError;
-use crate::names::Names;
+use crate::names::CaseNames;
 use crate::packet::tell;
-use crate::port::Port;
+use crate::port::CasePort;
 use crate::record;
-use crate::script::{Expected, Script, Step};
+use crate::script::{Expected, Script, ScriptStep};
 
 /// Everything that came of a step.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) sent: Vec<(Port, Vec<u8>)>,
+pub(crate) struct ComparisonOutcome {
+    pub(crate) sent: Vec<(CasePort, Vec<u8>)>,
     pub(crate) dropped: Vec<DropReason>,
     /// Those that a monitor made, in words.
     pub(crate) records: Vec<String>,
@@ -24,12 +24,12 @@ pub(crate) struct Outcome {
 /// [`CaseError::Failed`] with the first difference; [`CaseError::Unreadable`] where a name stands for nothing.
 pub(crate) fn compare(
     script: &Script,
-    step: &Step,
+    step: &ScriptStep,
     arrived: &[(usize, Vec<u8>)],
-    names: &mut Names,
-    outcome: Outcome,
+    names: &mut CaseNames,
+    outcome: ComparisonOutcome,
 ) -> Result<(), CaseError> {
-    let Outcome { sent, dropped, records } = outcome;
+    let ComparisonOutcome { sent, dropped, records } = outcome;
     let mut got: Vec<(String, Option<Vec<u8>>)> = sent
         .into_iter()
         .map(|(port, bytes)| (format!("{} {}", port.name(), tell(&bytes)), Some(bytes)))

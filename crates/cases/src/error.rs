@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::way::Way;
+use crate::way::CaseWay;
 
 /// Why a case does not pass.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl CaseError {
     }
 
     /// The error with the run that it came from.
-    pub(crate) fn in_way(mut self, run: Way, variant: &str) -> CaseError {
+    pub(crate) fn in_way(mut self, run: CaseWay, variant: &str) -> CaseError {
         if let CaseError::Failed { way, .. } = &mut self {
             *way = run.to_string();
             if !variant.is_empty() {

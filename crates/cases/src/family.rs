@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{Kind, PacketSpec};
+use crate::packet::{CasePacketKind, PacketSpec};
 
 impl PacketSpec {
     /// The same packet over IPv6: hosts of 10.0.0.0/8 become unique local addresses, groups become
@@ -12,13 +12,13 @@ impl PacketSpec {
         if !self.bytes.is_empty() {
             return Err("`byte` counts in one IP header and not in another".to_owned());
         }
-        if matches!(self.kind, Kind::Arp { .. } | Kind::Discovery(_)) {
+        if matches!(self.kind, CasePacketKind::Arp { .. } | CasePacketKind::Discovery(_)) {
             return Err("neighbours find each other in another way over IPv6".to_owned());
         }
         let mut packet = self.clone();
         packet.source.0 = counterpart(self.source.0);
         packet.destination.0 = counterpart(self.destination.0);
-        if let (IpAddr::V4(_), Kind::Icmp { kind, code, quoted, .. }) =
+        if let (IpAddr::V4(_), CasePacketKind::Icmp { kind, code, quoted, .. }) =
             (self.source.0, &mut packet.kind)
         {
             (*kind, *code) = message(*kind, *code)?;
@@ -29,8 +29,8 @@ impl PacketSpec {
         if let Some(carried) = &mut packet.carried {
             **carried = carried.over_ipv6()?;
         }
-        if packet.kind == Kind::Protocol(4) {
-            packet.kind = Kind::Protocol(41);
+        if packet.kind == CasePacketKind::Protocol(4) {
+            packet.kind = CasePacketKind::Protocol(41);
         }
         Ok(packet)
     }

@@ -7,7 +7,7 @@ use crate::packet::{PacketSpec, tell_with};
 
 /// What names stand for.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<String, u16>);
+pub(crate) struct CaseNames(HashMap<String, u16>);
 
 /// The words of a packet, in which names may stand for numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Words {
     }
 
     /// The packet, whose names must have their numbers.
-    pub(crate) fn packet(&self, names: &Names) -> Result<PacketSpec, String> {
+    pub(crate) fn packet(&self, names: &CaseNames) -> Result<PacketSpec, String> {
         for name in self.names() {
             if !names.0.contains_key(name) {
                 return Err(format!("`${name}` stands for nothing yet"));
@@ -56,7 +56,7 @@ impl Words {
     }
 
     /// What the packet would be told as, with unknown names as [`UNKNOWN`] and on.
-    fn told(&self, names: &Names) -> Result<(String, Vec<String>), String> {
+    fn told(&self, names: &CaseNames) -> Result<(String, Vec<String>), String> {
         let mut unknown: Vec<String> =
             self.names().filter(|name| !names.0.contains_key(*name)).map(str::to_owned).collect();
         unknown.dedup();
@@ -69,7 +69,7 @@ impl Words {
     }
 
     /// Whether `frame` is this packet; its unknown names get their numbers then.
-    pub(crate) fn matches(&self, frame: &[u8], names: &mut Names) -> Result<bool, String> {
+    pub(crate) fn matches(&self, frame: &[u8], names: &mut CaseNames) -> Result<bool, String> {
         let (expected, unknown) = self.told(names)?;
         let got = &tell_with(frame, self.with(|_| 1)?.details());
         let mut found: HashMap<String, u16> = HashMap::new();
@@ -94,7 +94,7 @@ impl Words {
     }
 
     /// What is expected, in words.
-    pub(crate) fn text(&self, names: &Names) -> String {
+    pub(crate) fn text(&self, names: &CaseNames) -> String {
         match self.told(names) {
             Ok((told, unknown)) => (UNKNOWN..).zip(&unknown).fold(told, |told, (number, name)| {
                 told.replace(&number.to_string(), &format!("${name}"))
@@ -155,7 +155,7 @@ impl Check {
     }
 
     /// Whether it holds.
-    pub(crate) fn holds(&self, names: &Names) -> Result<bool, String> {
+    pub(crate) fn holds(&self, names: &CaseNames) -> Result<bool, String> {
         let known = |name: &str| {
             names.0.get(name).copied().ok_or_else(|| format!("`${name}` stands for nothing yet"))
         };
@@ -184,7 +184,7 @@ impl Check {
     }
 
     /// The value of its name in words.
-    pub(crate) fn value(&self, names: &Names) -> String {
+    pub(crate) fn value(&self, names: &CaseNames) -> String {
         match names.0.get(&self.name) {
             Some(number) => format!("${} = {number}", self.name),
             None => format!("no value of ${}", self.name),

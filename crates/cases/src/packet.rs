@@ -27,7 +27,7 @@ const WINDOW: u16 = 65_535;
 pub(crate) struct PacketSpec {
     pub(super) source: (IpAddr, u16),
     pub(super) destination: (IpAddr, u16),
-    pub(super) kind: Kind,
+    pub(super) kind: CasePacketKind,
     /// Bytes of data.
     len: usize,
     /// The packet that it carries, in a tunnel.
@@ -66,7 +66,7 @@ pub(crate) struct Details {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CasePacketKind {
     Tcp {
         flags: u8,
         seq: u32,
@@ -100,7 +100,7 @@ impl PacketSpec {
             let mut packet = PacketSpec {
                 source: nowhere,
                 destination: nowhere,
-                kind: Kind::Udp,
+                kind: CasePacketKind::Udp,
                 len: 46,
                 carried: None,
                 may_fragment: false,
@@ -127,7 +127,7 @@ impl PacketSpec {
         let mut packet = PacketSpec {
             source,
             destination,
-            kind: Kind::Udp,
+            kind: CasePacketKind::Udp,
             len: 0,
             carried: None,
             may_fragment: false,
@@ -147,17 +147,23 @@ impl PacketSpec {
         packet.kind = match *protocol {
             "tcp" => {
                 let letters = rest.next().ok_or("tcp needs flags, or `-` for none")?;
-                Kind::Tcp { flags: flags(letters)?, seq: 0, ack: 0, window: WINDOW, scale: None }
+                CasePacketKind::Tcp {
+                    flags: flags(letters)?,
+                    seq: 0,
+                    ack: 0,
+                    window: WINDOW,
+                    scale: None,
+                }
             }
-            "udp" => Kind::Udp,
+            "udp" => CasePacketKind::Udp,
             "icmp" => {
                 let (kind, code) = (number(rest.next())?, number(rest.next())?);
-                Kind::Icmp { kind, code, id: 0, mtu: None, quoted: None }
+                CasePacketKind::Icmp { kind, code, id: 0, mtu: None, quoted: None }
             }
-            "proto" => Kind::Protocol(number(rest.next())?),
+            "proto" => CasePacketKind::Protocol(number(rest.next())?),
             "arp" => match rest.next() {
-                Some(&"request") => Kind::Arp { is_reply: false },
-                Some(&"reply") => Kind::Arp { is_reply: true },
+                Some(&"request") => CasePacketKind::Arp { is_reply: false },
+                Some(&"reply") => CasePacketKind::Arp { is_reply: true },
                 _ => return Err("arp is `request` or `reply`".to_owned()),
             },
             "nd" => {
@@ -169,7 +175,7 @@ impl PacketSpec {
                 let target = rest.next().and_then(|word| word.parse().ok());
                 let target = target.ok_or("nd is about an address of IPv6")?;
                 packet.ttl = Some(255);
-                Kind::Discovery(Discovery { tells, target, mac: None, flags: 0 })
+                CasePacketKind::Discovery(Discovery { tells, target, mac: None, flags: 0 })
             }
             other => {
                 return Err(format!("`{other}` is not tcp, udp, icmp, proto, arp or nd"));
@@ -181,7 +187,7 @@ impl PacketSpec {
             let is_quote = rest[at] == "about";
             let inner = Box::new(PacketSpec::parse(&rest[at + 1..])?);
             match &mut packet.kind {
-                Kind::Icmp { quoted, .. } if is_quote => *quoted = Some(inner),
+                CasePacketKind::Icmp { quoted, .. } if is_quote => *quoted = Some(inner),
                 _ if is_quote => return Err("only ICMP is about another packet".to_owned()),
                 _ => packet.carried = Some(inner),
             }
@@ -216,11 +222,11 @@ impl PacketSpec {
                 self.from = Some(link::mac(words.next().unwrap_or_default())?);
                 return Ok(());
             }
-            ("mac", Kind::Discovery(message)) => {
+            ("mac", CasePacketKind::Discovery(message)) => {
                 message.mac = Some(link::mac(words.next().unwrap_or_default())?);
                 return Ok(());
             }
-            ("flags", Kind::Discovery(message)) => {
+            ("flags", CasePacketKind::Discovery(message)) => {
                 return message.set_flags(words.next().unwrap_or_default());
             }
             _ => {}
@@ -259,12 +265,12 @@ impl PacketSpec {
             ("may", _) => {
                 self.may_fragment = words.next() == Some("fragment");
             }
-            ("mtu", Kind::Icmp { mtu, .. }) => *mtu = Some(value(words)?),
-            ("seq", Kind::Tcp { seq, .. }) => *seq = value(words)?,
-            ("ack", Kind::Tcp { ack, .. }) => *ack = value(words)?,
-            ("win", Kind::Tcp { window, .. }) => *window = value(words)?,
-            ("scale", Kind::Tcp { scale, .. }) => *scale = Some(value(words)?),
-            ("id", Kind::Icmp { id, .. }) => *id = value(words)?,
+            ("mtu", CasePacketKind::Icmp { mtu, .. }) => *mtu = Some(value(words)?),
+            ("seq", CasePacketKind::Tcp { seq, .. }) => *seq = value(words)?,
+            ("ack", CasePacketKind::Tcp { ack, .. }) => *ack = value(words)?,
+            ("win", CasePacketKind::Tcp { window, .. }) => *window = value(words)?,
+            ("scale", CasePacketKind::Tcp { scale, .. }) => *scale = Some(value(words)?),
+            ("id", CasePacketKind::Icmp { id, .. }) => *id = value(words)?,
             _ => return Err(format!("`{word}` does not belong here")),
         }
         Ok(())
@@ -277,15 +283,15 @@ impl PacketSpec {
 
     /// What of the packet the case asks for besides the usual.
     pub(crate) fn details(&self) -> Details {
-        let is_nd = matches!(self.kind, Kind::Discovery(_));
+        let is_nd = matches!(self.kind, CasePacketKind::Discovery(_));
         Details { ttl: self.ttl.is_some() && !is_nd, to: self.to.is_some() }
     }
 
     /// The destination of frames to many.
     fn usual_receiver(&self) -> Option<MacAddress> {
         match (&self.kind, self.destination.0) {
-            (Kind::Arp { is_reply: false }, _) => Some([0xff; 6]),
-            (Kind::Arp { is_reply: true }, _) => self.macs[1],
+            (CasePacketKind::Arp { is_reply: false }, _) => Some([0xff; 6]),
+            (CasePacketKind::Arp { is_reply: true }, _) => self.macs[1],
             (_, IpAddr::V6(v6)) if v6.is_multicast() => {
                 let [.., a, b, c, d] = v6.octets();
                 Some([0x33, 0x33, a, b, c, d])
@@ -306,7 +312,7 @@ impl PacketSpec {
             frame.extend(vlan.to_be_bytes());
         }
         let ethertype = match (&self.kind, self.source.0) {
-            (Kind::Arp { .. }, _) => 0x0806,
+            (CasePacketKind::Arp { .. }, _) => 0x0806,
             (_, IpAddr::V4(_)) => 0x0800,
             (_, IpAddr::V6(_)) => 0x86dd,
         };
@@ -326,14 +332,14 @@ impl PacketSpec {
         if self.source.0.is_ipv4() != self.destination.0.is_ipv4() {
             return Err("both addresses of a packet are of one version of IP".to_owned());
         }
-        if let Kind::Arp { is_reply } = self.kind {
+        if let CasePacketKind::Arp { is_reply } = self.kind {
             let [sender, target] = self.macs;
             return Ok(arp_packet(is_reply, (self.source.0, sender), (self.destination.0, target)));
         }
         let mut options = Vec::new();
         let payload = match &self.kind {
-            Kind::Icmp { quoted: Some(quoted), .. } => quoted.packet()?,
-            Kind::Discovery(message) => message.message().2,
+            CasePacketKind::Icmp { quoted: Some(quoted), .. } => quoted.packet()?,
+            CasePacketKind::Discovery(message) => message.message().2,
             _ => match &self.carried {
                 Some(carried) => carried.packet()?,
                 None => {
@@ -375,11 +381,11 @@ impl PacketSpec {
         let mut datagram = whole.split_off(header);
         datagram.resize(datagram.len().max(offset + len), 0);
         let protocol = match self.kind {
-            Kind::Tcp { .. } => 6,
-            Kind::Udp => 17,
-            Kind::Icmp { .. } => icmp,
-            Kind::Protocol(number) => number,
-            Kind::Arp { .. } | Kind::Discovery(_) => icmp,
+            CasePacketKind::Tcp { .. } => 6,
+            CasePacketKind::Udp => 17,
+            CasePacketKind::Icmp { .. } => icmp,
+            CasePacketKind::Protocol(number) => number,
+            CasePacketKind::Arp { .. } | CasePacketKind::Discovery(_) => icmp,
         };
         let piece = Payload::Bytes(&datagram[offset..offset + len]);
         let (from, to) = (self.source.0, self.destination.0);
@@ -392,21 +398,21 @@ impl PacketSpec {
     fn whole<'a>(&self, options: &'a mut Vec<u8>, payload: &'a [u8]) -> FrameBuilder<'a> {
         let ports = (self.source.1, self.destination.1);
         let transport = match self.kind {
-            Kind::Tcp { flags, seq, ack, window, scale } => {
+            CasePacketKind::Tcp { flags, seq, ack, window, scale } => {
                 options.extend(scale.into_iter().flat_map(|shift| [1, 3, 3, shift]));
                 Transport::Tcp(TcpHeader { ports, seq, ack, flags, window, urgent: 0, options })
             }
-            Kind::Udp => Transport::Udp { ports },
-            Kind::Icmp { kind, code, id, mtu, .. } => {
+            CasePacketKind::Udp => Transport::Udp { ports },
+            CasePacketKind::Icmp { kind, code, id, mtu, .. } => {
                 let rest = mtu.unwrap_or(u32::from(id) << 16 | 1);
                 Transport::Icmp { kind, code, rest }
             }
-            Kind::Protocol(number) => Transport::Protocol(number),
-            Kind::Discovery(message) => {
+            CasePacketKind::Protocol(number) => Transport::Protocol(number),
+            CasePacketKind::Discovery(message) => {
                 let (kind, rest, _) = message.message();
                 Transport::Icmp { kind, code: 0, rest }
             }
-            Kind::Arp { .. } => unreachable!("ARP is built without IP"),
+            CasePacketKind::Arp { .. } => unreachable!("ARP is built without IP"),
         };
         let (from, to, payload) = (self.source.0, self.destination.0, Payload::Bytes(payload));
         let whole = FrameBuilder::new(from, to, transport, payload);

@@ -2,20 +2,20 @@
 
 /// One of the two devices of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Port {
+pub(crate) enum CasePort {
     Lan,
     Wan,
 }
 
-impl Port {
+impl CasePort {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Port::Lan => "lan",
-            Port::Wan => "wan",
+            CasePort::Lan => "lan",
+            CasePort::Wan => "wan",
         }
     }
 
-    pub(crate) fn parse(word: &str) -> Option<Port> {
-        [Port::Lan, Port::Wan].into_iter().find(|port| port.name() == word)
+    pub(crate) fn parse(word: &str) -> Option<CasePort> {
+        [CasePort::Lan, CasePort::Wan].into_iter().find(|port| port.name() == word)
     }
 }

@@ -17,15 +17,15 @@ use rheostat_state::{FlowHasher, FragmentConfig, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering};
 
 use crate::chain::Tested;
-use crate::compare::{Outcome, compare};
+use crate::compare::{ComparisonOutcome, compare};
 use crate::error::CaseError;
-use crate::names::Names;
+use crate::names::CaseNames;
 use crate::packet::tell;
-use crate::port::Port;
+use crate::port::CasePort;
 use crate::script::Script;
 use crate::subject::Subject;
 use crate::topology::{MACS, Topology};
-use crate::way::Way;
+use crate::way::CaseWay;
 
 /// The packets of one device, which the rig puts there one by one.
 #[derive(Clone, Default)]
@@ -73,7 +73,11 @@ const APART: u64 = 1_000;
 ///
 /// # Errors
 /// As of [`Case::run`](crate::Case::run).
-pub(crate) fn run(script: &Script, subject: &Subject<'_>, way: Way) -> Result<usize, CaseError> {
+pub(crate) fn run(
+    script: &Script,
+    subject: &Subject<'_>,
+    way: CaseWay,
+) -> Result<usize, CaseError> {
     let unreadable = |problem| CaseError::unreadable(&script.name, None, problem);
     let mut tested = subject.make(script, way.lanes)?;
     let topology = match (&script.topology, subject) {
@@ -83,7 +87,7 @@ pub(crate) fn run(script: &Script, subject: &Subject<'_>, way: Way) -> Result<us
     let network = topology.as_ref().map(Topology::build).transpose().map_err(unreadable)?;
     let mut rig = Rig::new(&tested, way, network).map_err(unreadable)?;
     let control = &mut tested.control;
-    let mut names = Names::default();
+    let mut names = CaseNames::default();
     let mut before = [0; DropReason::COUNT];
     // What was sent into the rig so far, by line.
     let mut arrived: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -119,7 +123,8 @@ pub(crate) fn run(script: &Script, subject: &Subject<'_>, way: Way) -> Result<us
             let index = reason as usize;
             std::iter::repeat_n(reason, (after[index] - before[index]) as usize)
         });
-        let outcome = Outcome { sent, dropped: dropped.collect(), records: control.records() };
+        let outcome =
+            ComparisonOutcome { sent, dropped: dropped.collect(), records: control.records() };
         before = after;
         compare(script, step, &arrived, &mut names, outcome)?;
     }
@@ -135,7 +140,7 @@ fn nanos_later(time: Time, nanos: u64) -> Time {
 impl Rig {
     /// # Errors
     /// When there is no memory for the run, or the functions have nothing in common to place packets by.
-    fn new(tested: &Tested, way: Way, network: Option<Arc<Network>>) -> Result<Rig, String> {
+    fn new(tested: &Tested, way: CaseWay, network: Option<Arc<Network>>) -> Result<Rig, String> {
         fn text(error: impl ToString) -> String {
             error.to_string()
         }
@@ -152,7 +157,7 @@ impl Rig {
         let collectors = [Collector::new(), Collector::new()];
         let feeds = [Frames::default(), Frames::default()];
         let (mut devices, mut steppers): (Vec<Box<dyn Device>>, Vec<_>) = (Vec::new(), Vec::new());
-        for (number, port) in [Port::Lan, Port::Wan].into_iter().enumerate() {
+        for (number, port) in [CasePort::Lan, CasePort::Wan].into_iter().enumerate() {
             let mut nic = SimConfig::new(port.name(), lanes as u16, steering.clone());
             nic.device = DeviceId(number as u8);
             nic.claimants = claimants as u16;
@@ -195,7 +200,7 @@ impl Rig {
     }
 
     /// Lets a packet arrive at `now`, or nothing, and returns what left.
-    fn step(&mut self, packet: Option<(Port, Vec<u8>)>, now: Time) -> Vec<(Port, Vec<u8>)> {
+    fn step(&mut self, packet: Option<(CasePort, Vec<u8>)>, now: Time) -> Vec<(CasePort, Vec<u8>)> {
         if let Some((port, frame)) = packet {
             self.feeds[port as usize].lock().push_back((now, frame));
         }
@@ -225,9 +230,9 @@ impl Rig {
         }
     }
 
-    fn sent(&mut self) -> Vec<(Port, Vec<u8>)> {
+    fn sent(&mut self) -> Vec<(CasePort, Vec<u8>)> {
         let mut sent = Vec::new();
-        for (port, collector) in [Port::Lan, Port::Wan].into_iter().zip(&self.collectors) {
+        for (port, collector) in [CasePort::Lan, CasePort::Wan].into_iter().zip(&self.collectors) {
             for packet in collector.drain() {
                 sent.push((port, packet.bytes));
             }

@@ -7,7 +7,7 @@ use rheostat_functions::lb::Health;
 
 use crate::error::CaseError;
 use crate::names::{Check, Words};
-use crate::port::Port;
+use crate::port::CasePort;
 use crate::topology::Topology;
 
 /// The latest time of a step.
@@ -17,11 +17,11 @@ const LATEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// The packet leaves as it came.
-    Same(Port),
+    Same(CasePort),
     /// The packet sent in this line, counted from 1, leaves now.
-    SameAs(Port, usize),
+    SameAs(CasePort, usize),
     /// This packet leaves, in which names may stand for ports.
-    Packet(Port, Words),
+    Packet(CasePort, Words),
     /// What a name stands for is so.
     Check(Check),
     /// A packet is dropped for the reason of this name.
@@ -32,10 +32,10 @@ pub(crate) enum Expected {
 
 /// A packet, or nothing but the time, and what is to come of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ScriptStep {
     pub(crate) line: usize,
     pub(crate) time: Time,
-    pub(crate) packet: Option<(Port, Words)>,
+    pub(crate) packet: Option<(CasePort, Words)>,
     pub(crate) expected: Vec<(usize, Expected)>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Script {
     pub(crate) also_shared: bool,
     /// The network, if the devices have addresses.
     pub(crate) topology: Option<Topology>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScriptStep>,
     /// The first line about the chain, its settings or its state.
     pub(crate) first_setting: Option<usize>,
     /// What changes between the steps, in order.
@@ -171,7 +171,7 @@ impl Script {
             }
             ["at", time, "idle"] => self.step(number, time, None),
             ["at", time, port, packet @ ..] => {
-                let port = Port::parse(port).ok_or_else(|| format!("`{port}` is no device"))?;
+                let port = CasePort::parse(port).ok_or_else(|| format!("`{port}` is no device"))?;
                 self.step(number, time, Some((port, Words::new(packet)?)))
             }
             ["address" | "proxied" | "mtu" | "vlan" | "route" | "neighbour", ..] => {
@@ -214,13 +214,13 @@ impl Script {
         &mut self,
         line: usize,
         time: &str,
-        packet: Option<(Port, Words)>,
+        packet: Option<(CasePort, Words)>,
     ) -> Result<(), String> {
         let time = parse_time(time)?;
         if self.steps.last().is_some_and(|last| last.time > time) {
             return Err("time goes back".to_owned());
         }
-        self.steps.push(Step { line, time, packet, expected: Vec::new() });
+        self.steps.push(ScriptStep { line, time, packet, expected: Vec::new() });
         Ok(())
     }
 
@@ -229,7 +229,8 @@ impl Script {
         let Some(step) = self.steps.last_mut() else {
             return Err("nothing was sent that something could come of".to_owned());
         };
-        let device = |word: &str| Port::parse(word).ok_or_else(|| format!("`{word}` is no device"));
+        let device =
+            |word: &str| CasePort::parse(word).ok_or_else(|| format!("`{word}` is no device"));
         let expected = match words {
             ["drop", reason] => {
                 // A function adds its own when it drops the first packet; their names have a dot.

@@ -13,7 +13,7 @@ use rheostat_packet::wire::MacAddress;
 use rheostat_steer::{Orientation, Prefix};
 
 use crate::link;
-use crate::port::Port;
+use crate::port::CasePort;
 
 /// The link addresses of `lan` and `wan`.
 pub(crate) const MACS: [MacAddress; 2] = [[4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 5]];
@@ -23,14 +23,14 @@ pub(crate) const MACS: [MacAddress; 2] = [[4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 5]
 pub(crate) struct Topology {
     interfaces: [Interface; 2],
     routes: Vec<Route>,
-    neighbours: Vec<(Port, IpAddr, MacAddress)>,
+    neighbours: Vec<(CasePort, IpAddr, MacAddress)>,
 }
 
 impl Default for Topology {
     fn default() -> Topology {
         let interface =
-            |port: Port| Interface::new(DeviceId(port as u8), port.name(), MACS[port as usize]);
-        let interfaces = [Port::Lan, Port::Wan].map(interface);
+            |port: CasePort| Interface::new(DeviceId(port as u8), port.name(), MACS[port as usize]);
+        let interfaces = [CasePort::Lan, CasePort::Wan].map(interface);
         Topology { interfaces, routes: Vec::new(), neighbours: Vec::new() }
     }
 }
@@ -38,7 +38,8 @@ impl Default for Topology {
 impl Topology {
     /// Reads a line that starts with `address`, `proxied`, `mtu`, `vlan`, `route` or `neighbour`.
     pub(crate) fn line(&mut self, words: &[&str]) -> Result<(), String> {
-        let port = |word: &str| Port::parse(word).ok_or_else(|| format!("`{word}` is no device"));
+        let port =
+            |word: &str| CasePort::parse(word).ok_or_else(|| format!("`{word}` is no device"));
         fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
             word.parse().map_err(|_| format!("`{word}` is not what belongs here"))
         }
@@ -80,8 +81,8 @@ impl Topology {
             return Ok(None);
         }
         let port_of = |device: &DeviceConfig| match device.orientation {
-            Orientation::Inside => Some(Port::Lan),
-            Orientation::Outside => Some(Port::Wan),
+            Orientation::Inside => Some(CasePort::Lan),
+            Orientation::Outside => Some(CasePort::Wan),
             Orientation::ByPrefix(_) => None,
         };
         let ports: Option<Vec<_>> = config.devices.iter().map(port_of).collect();
@@ -97,7 +98,8 @@ impl Topology {
                 |own: &LinkAddress| InterfaceAddress { address: own.address, length: own.length };
             interface.addresses = device.addresses.iter().map(own).collect();
             interface.mtu = device.mtu.unwrap_or(interface.mtu);
-            let theirs = |address: &&IpAddr| interface.is_on_link(**address) || *port == Port::Wan;
+            let theirs =
+                |address: &&IpAddr| interface.is_on_link(**address) || *port == CasePort::Wan;
             let host = |address: &IpAddr| {
                 Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
             };

@@ -6,7 +6,7 @@ use rheostat_run::Unusual;
 
 /// Lanes, and packets that do not take the fast path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct CaseWay {
     pub(crate) lanes: usize,
     /// The lanes that share a queue and own its shards together.
     pub(crate) claimants: usize,
@@ -14,15 +14,15 @@ pub(crate) struct Way {
     percent: u32,
 }
 
-impl Way {
+impl CaseWay {
     pub(crate) fn unusual(self) -> Unusual {
         Unusual::percent(self.percent, 5)
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for CaseWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Way { lanes, claimants, percent } = *self;
+        let CaseWay { lanes, claimants, percent } = *self;
         write!(f, "{lanes} {}", if lanes == 1 { "lane" } else { "lanes" })?;
         if claimants > 1 {
             write!(f, " that share a queue by {claimants}")?;
@@ -35,7 +35,7 @@ impl fmt::Display for Way {
 }
 
 /// All of them.
-pub(crate) fn all() -> [Way; 6] {
+pub(crate) fn all() -> [CaseWay; 6] {
     [(1, 1, 0), (1, 1, 100), (4, 1, 0), (4, 1, 10), (2, 2, 0), (2, 2, 10)]
-        .map(|(lanes, claimants, percent)| Way { lanes, claimants, percent })
+        .map(|(lanes, claimants, percent)| CaseWay { lanes, claimants, percent })
 }

@@ -37,7 +37,7 @@ pub struct Balancer {
     estimator: LoadEstimator,
     imbalance: ImbalanceMeter,
     bounds: LaneBounds,
-    lanes: Vec<Lane>,
+    lanes: Vec<BalancedLane>,
     /// Lanes that the last plan gives shards, until these have arrived.
     receiving: Vec<LaneId>,
     /// By lane, its offloading lane.
@@ -52,7 +52,7 @@ pub struct Balancer {
 }
 
 #[derive(Clone, Copy)]
-struct Lane {
+struct BalancedLane {
     state: LaneState,
     /// When it was last given a shard.
     given: Option<Time>,
@@ -89,7 +89,7 @@ impl Balancer {
             estimator: LoadEstimator::new(lanes, shards, LoadEstimator::SMOOTHING, now),
             imbalance: ImbalanceMeter::new(lanes),
             bounds: LaneBounds { min: 1, max: lanes },
-            lanes: vec![Lane { state: LaneState::Active, given: None }; lanes],
+            lanes: vec![BalancedLane { state: LaneState::Active, given: None }; lanes],
             receiving: Vec::new(),
             links: vec![None; lanes],
             leaving: None,

@@ -20,33 +20,33 @@ pub struct RunLimit {
     per_second: u32,
     burst: u32,
     /// `None` in a replay.
-    bucket: Option<Arc<Bucket>>,
+    bucket: Option<Arc<LimitBucket>>,
 }
 
 /// The limit as one shard has it, below a limit of its own.
 #[derive(Debug)]
 pub struct ShardLimit {
     own: RateLimit,
-    run: Run,
+    run: LimitRun,
 }
 
 /// The limit as the network layer of one lane has it.
 #[derive(Debug)]
 pub(crate) enum LaneLimit {
-    Bucket(Arc<Bucket>),
+    Bucket(Arc<LimitBucket>),
     /// By hash of packets: those of one hash have one lane, on any number of lanes.
     Parts(Box<[RateLimit]>),
 }
 
 #[derive(Debug)]
-enum Run {
-    Bucket(Arc<Bucket>),
+enum LimitRun {
+    Bucket(Arc<LimitBucket>),
     Part(RateLimit),
 }
 
 /// A token bucket for all lanes, kept as the time at which it would be full again plus its burst ([`RateLimit`]).
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct LimitBucket {
     interval: u64,
     burst: u64,
     next: AtomicU64,
@@ -55,7 +55,7 @@ pub(crate) struct Bucket {
 impl RunLimit {
     /// Allows `per_second` errors, and `burst` of them at once, all lanes together. Zero errors per second allow none.
     pub fn new(per_second: u32, burst: u32) -> RunLimit {
-        let bucket = Some(Arc::new(Bucket::new(per_second, burst)));
+        let bucket = Some(Arc::new(LimitBucket::new(per_second, burst)));
         RunLimit { per_second, burst, bucket }
     }
 
@@ -72,8 +72,8 @@ impl RunLimit {
     /// The limit of one of `shards` shards that sends `own_per_second` errors at most.
     pub fn of_shard(&self, own_per_second: u32, shards: usize) -> ShardLimit {
         let run = match &self.bucket {
-            Some(bucket) => Run::Bucket(bucket.clone()),
-            None => Run::Part(RateLimit::part(self.per_second, self.burst, shards)),
+            Some(bucket) => LimitRun::Bucket(bucket.clone()),
+            None => LimitRun::Part(RateLimit::part(self.per_second, self.burst, shards)),
         };
         ShardLimit { own: RateLimit::new(own_per_second, own_per_second), run }
     }
@@ -100,8 +100,8 @@ impl ShardLimit {
         // The run's comes second, and what it refuses does not count against the shard.
         let allowed = self.own.permits(now)
             && match &mut self.run {
-                Run::Bucket(bucket) => bucket.allow(now),
-                Run::Part(part) => part.allow(now),
+                LimitRun::Bucket(bucket) => bucket.allow(now),
+                LimitRun::Part(part) => part.allow(now),
             };
         allowed && self.own.allow(now)
     }
@@ -117,10 +117,10 @@ impl LaneLimit {
     }
 }
 
-impl Bucket {
-    fn new(per_second: u32, burst: u32) -> Bucket {
+impl LimitBucket {
+    fn new(per_second: u32, burst: u32) -> LimitBucket {
         let (interval, burst) = RateLimit::times(per_second, burst);
-        Bucket { interval, burst, next: AtomicU64::new(0) }
+        LimitBucket { interval, burst, next: AtomicU64::new(0) }
     }
 
     fn allow(&self, now: Time) -> bool {

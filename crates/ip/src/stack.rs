@@ -40,7 +40,7 @@ use crate::route::{Hop, HopId, Routes};
 use crate::run_limit::LaneLimit;
 use adjacency::Adjacencies;
 use forward::Forwarding;
-use port::Port;
+use port::StackPort;
 use waiting::WaitingRoom;
 
 /// How long a lane with packets that wait for a neighbour may sleep: another lane may receive the answer.
@@ -144,7 +144,7 @@ pub struct Stack {
     forwarding: Forwarding,
     /// The network's changes that this lane has seen.
     changes: u64,
-    ports: Box<[Option<Port>]>,
+    ports: Box<[Option<StackPort>]>,
     errors: LaneLimit,
     errors_after_chain: ErrorsAfterChain,
     /// Whether segments of TCP for this machine go to a transport beside this layer.
@@ -160,10 +160,10 @@ impl Stack {
     /// The network layer of a lane.
     pub fn new(network: Arc<Network>, after_chain: ErrorsAfterChain) -> Stack {
         let last = network.interfaces().iter().map(|interface| interface.device.index()).max();
-        let mut ports: Vec<Option<Port>> = Vec::new();
+        let mut ports: Vec<Option<StackPort>> = Vec::new();
         ports.resize_with(last.map_or(0, |last| last + 1), || None);
         for interface in network.interfaces() {
-            ports[interface.device.index()] = Some(Port::of(interface, network.interfaces()));
+            ports[interface.device.index()] = Some(StackPort::of(interface, network.interfaces()));
         }
         let policy = network.policy();
         Stack {
@@ -333,11 +333,11 @@ impl Stack {
 
     /// Whether the device's link is wide enough for IPv6.
     fn carries_v6(&self, device: DeviceId) -> bool {
-        self.port(device).is_some_and(Port::carries_v6)
+        self.port(device).is_some_and(StackPort::carries_v6)
     }
 
     #[inline(always)]
-    fn port(&self, device: DeviceId) -> Option<&Port> {
+    fn port(&self, device: DeviceId) -> Option<&StackPort> {
         self.ports.get(device.index())?.as_ref()
     }
 

@@ -9,7 +9,7 @@ use crate::ledger::Expected;
 
 /// A connection, or the place for one.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct LoadLink {
     stream: Option<Arc<TcpStream>>,
     /// Requests without a reply, in order.
     pub(crate) expected: VecDeque<Expected>,
@@ -19,7 +19,7 @@ pub(crate) struct Link {
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SentRequest {
     /// It is under way.
     Yes,
     /// The connection takes none now.
@@ -27,11 +27,11 @@ pub(crate) enum Sent {
 }
 
 /// The lock of a link; a thread that panicked left it whole, since nothing in here is half done between calls.
-pub(crate) fn lock(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
+pub(crate) fn lock(link: &Mutex<LoadLink>) -> MutexGuard<'_, LoadLink> {
     link.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Link {
+impl LoadLink {
     /// A connection is there.
     pub(crate) fn open(&mut self, stream: Arc<TcpStream>) {
         self.stream = Some(stream);
@@ -50,22 +50,27 @@ impl Link {
     }
 
     /// Sends a request unless so many are under way, or the socket is full. A part that does not fit follows before the next.
-    pub(crate) fn send(&mut self, request: &[u8], expected: Expected, outstanding: usize) -> Sent {
-        let Some(stream) = self.stream.clone() else { return Sent::No };
+    pub(crate) fn send(
+        &mut self,
+        request: &[u8],
+        expected: Expected,
+        outstanding: usize,
+    ) -> SentRequest {
+        let Some(stream) = self.stream.clone() else { return SentRequest::No };
         if self.expected.len() >= outstanding || !self.flush() {
-            return Sent::No;
+            return SentRequest::No;
         }
         match write(&stream, request) {
-            Ok(0) => return Sent::No,
+            Ok(0) => return SentRequest::No,
             Ok(sent) => self.unsent.extend_from_slice(&request[sent..]),
             // The receiver finds out why.
             Err(_) => {
                 self.stream = None;
-                return Sent::No;
+                return SentRequest::No;
             }
         }
         self.expected.push_back(expected);
-        Sent::Yes
+        SentRequest::Yes
     }
 
     /// Sends what did not fit; whether all of it is gone.
@@ -104,12 +109,12 @@ mod tests {
 
     const EXPECTED: Expected = Expected { due: 0, class: 0, number: 0 };
 
-    fn pair() -> (Link, TcpStream) {
+    fn pair() -> (LoadLink, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.set_nonblocking(true).unwrap();
-        let mut link = Link::default();
-        assert_eq!(link.send(b"x", EXPECTED, 1), Sent::No);
+        let mut link = LoadLink::default();
+        assert_eq!(link.send(b"x", EXPECTED, 1), SentRequest::No);
         link.open(Arc::new(client));
         (link, listener.accept().unwrap().0)
     }
@@ -119,13 +124,13 @@ mod tests {
         let (mut link, mut server) = pair();
         assert_eq!(
             [(); 3].map(|()| link.send(b"abc", EXPECTED, 2)),
-            [Sent::Yes, Sent::Yes, Sent::No]
+            [SentRequest::Yes, SentRequest::Yes, SentRequest::No]
         );
         let mut bytes = [0; 6];
         server.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"abcabc");
         link.expected.pop_front();
-        assert_eq!(link.send(b"abc", EXPECTED, 2), Sent::Yes);
+        assert_eq!(link.send(b"abc", EXPECTED, 2), SentRequest::Yes);
     }
 
     #[test]
@@ -133,7 +138,7 @@ mod tests {
         let (mut link, mut server) = pair();
         let request: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8 ^ (at >> 8) as u8).collect();
         let mut sent = 0;
-        while link.send(&request, EXPECTED, 1_000) == Sent::Yes {
+        while link.send(&request, EXPECTED, 1_000) == SentRequest::Yes {
             sent += 1;
         }
         assert!(sent > 0 && !link.flush(), "{sent}");

@@ -20,12 +20,12 @@ pub const LONGEST_REQUEST: u32 = 64 << 10;
 /// A protocol, with the requests of its classes.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    kind: Kind,
+    kind: ProtocolKind,
     size: u32,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ProtocolKind {
     /// Nanoseconds of each class; none where the server draws.
     Work(Vec<u64>),
     Echo,
@@ -69,7 +69,7 @@ pub enum Progress {
 
 /// What is known of a reply that is not whole yet. A reply begins with a new one.
 #[derive(Clone, Debug, Default)]
-pub struct Reading(http::Reading);
+pub struct Reading(http::HttpReading);
 
 /// Why requests are impossible.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -128,11 +128,11 @@ impl Protocol {
                         }
                     }
                 };
-                Kind::Work(classes.iter().map(time).collect::<Result<_, _>>()?)
+                ProtocolKind::Work(classes.iter().map(time).collect::<Result<_, _>>()?)
             }
             "echo" => {
                 check("echo", echo::LEAST)?;
-                Kind::Echo
+                ProtocolKind::Echo
             }
             "http" => {
                 let paths = classes.iter().map(|class| class.what.as_str());
@@ -143,7 +143,7 @@ impl Protocol {
                     return Err(ProtocolError::Class { class: wrong.name.clone(), reason });
                 }
                 check("http", 1)?;
-                Kind::Http(
+                ProtocolKind::Http(
                     paths.into_iter().map(|path| http::request(path, server, size)).collect(),
                 )
             }
@@ -152,7 +152,7 @@ impl Protocol {
                 let commands: Vec<&str> =
                     if classes.is_empty() { vec!["GET rheo"] } else { commands.collect() };
                 check("resp", 1)?;
-                Kind::Resp(
+                ProtocolKind::Resp(
                     commands.into_iter().map(|command| resp::request(command, size)).collect(),
                 )
             }
@@ -164,28 +164,28 @@ impl Protocol {
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Work(_) => "work",
-            Kind::Echo => "echo",
-            Kind::Http(_) => "http",
-            Kind::Resp(_) => "resp",
+            ProtocolKind::Work(_) => "work",
+            ProtocolKind::Echo => "echo",
+            ProtocolKind::Http(_) => "http",
+            ProtocolKind::Resp(_) => "resp",
         }
     }
 
     /// Requests under way on a connection at most, where nothing else is asked for: servers of HTTP seldom take more than one.
     pub fn usual_outstanding(&self) -> usize {
-        if matches!(self.kind, Kind::Http(_)) { 1 } else { 64 }
+        if matches!(self.kind, ProtocolKind::Http(_)) { 1 } else { 64 }
     }
 
     /// Appends the request `number` of a class. `draw` is a uniform random number.
     pub fn write(&self, number: u64, class: u8, draw: u64, out: &mut Vec<u8>) {
         let class = usize::from(class);
         match &self.kind {
-            Kind::Work(times) => {
+            ProtocolKind::Work(times) => {
                 let time = times.get(class).copied().unwrap_or(0);
                 work::write(self.size, number, class as u8, time, draw, out);
             }
-            Kind::Echo => echo::write(self.size, number, out),
-            Kind::Http(requests) | Kind::Resp(requests) => {
+            ProtocolKind::Echo => echo::write(self.size, number, out),
+            ProtocolKind::Http(requests) | ProtocolKind::Resp(requests) => {
                 out.extend(requests.get(class).into_iter().flatten());
             }
         }
@@ -195,10 +195,10 @@ impl Protocol {
     /// was found in fewer bytes of the same reply.
     pub fn parse(&self, number: u64, bytes: &[u8], ended: bool, reading: &mut Reading) -> Progress {
         let progress = match &self.kind {
-            Kind::Work(_) => work::parse(number, bytes),
-            Kind::Echo => echo::parse(self.size, number, bytes),
-            Kind::Http(_) => http::parse(bytes, ended, &mut reading.0),
-            Kind::Resp(_) => resp::parse(bytes),
+            ProtocolKind::Work(_) => work::parse(number, bytes),
+            ProtocolKind::Echo => echo::parse(self.size, number, bytes),
+            ProtocolKind::Http(_) => http::parse(bytes, ended, &mut reading.0),
+            ProtocolKind::Resp(_) => resp::parse(bytes),
         };
         match progress {
             Progress::Need(needed) if needed > LONGEST_REPLY || bytes.len() > LONGEST_REPLY => {

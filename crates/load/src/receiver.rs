@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::error::LoadError;
 use crate::ledger::Ledger;
-use crate::link::{Link, lock};
+use crate::link::{LoadLink, lock};
 use crate::protocol::{Progress, Protocol, Reading};
 use crate::socket;
 
@@ -66,12 +66,12 @@ impl Ends {
 }
 
 /// The receiving ends of all connections.
-pub(crate) struct Receiver {
+pub(crate) struct LoadReceiver {
     epoll: OwnedFd,
     epoch: Instant,
     server: SocketAddr,
     protocol: Protocol,
-    ends: Vec<End>,
+    ends: Vec<ReceiverEnd>,
     events: Vec<epoll::Event>,
     piece: Vec<u8>,
     pub(crate) counts: Ends,
@@ -84,8 +84,8 @@ pub(crate) struct Receiver {
 
 /// The receiving end of a connection.
 #[derive(Debug)]
-struct End {
-    state: State,
+struct ReceiverEnd {
+    state: ReceiverState,
     port: Option<u16>,
     /// What was received and is no whole reply yet.
     bytes: Vec<u8>,
@@ -97,7 +97,7 @@ struct End {
 }
 
 #[derive(Debug)]
-enum State {
+enum ReceiverState {
     Opening(TcpStream),
     Open(Arc<TcpStream>),
     /// The server said that it ends the connection.
@@ -107,13 +107,13 @@ enum State {
 }
 
 /// Why a connection ends.
-enum Cause {
+enum ReceiverCause {
     Closed,
     Reset,
     Garbage(&'static str),
 }
 
-impl fmt::Debug for Receiver {
+impl fmt::Debug for LoadReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
             .field("server", &self.server)
@@ -123,15 +123,15 @@ impl fmt::Debug for Receiver {
     }
 }
 
-impl Receiver {
+impl LoadReceiver {
     /// Takes connections that are open, each with the port it has to have, if any.
     pub(crate) fn new(
         server: SocketAddr,
         protocol: Protocol,
         epoch: Instant,
         streams: Vec<(TcpStream, Option<u16>)>,
-        links: &[Mutex<Link>],
-    ) -> Result<Receiver, LoadError> {
+        links: &[Mutex<LoadLink>],
+    ) -> Result<LoadReceiver, LoadError> {
         let wrong = |source| LoadError::Socket { task: "watch connections", source };
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| wrong(error.into()))?;
         let mut ends = Vec::with_capacity(streams.len());
@@ -141,8 +141,8 @@ impl Receiver {
                 .map_err(|error| wrong(error.into()))?;
             let stream = Arc::new(stream);
             lock(&links[number]).open(stream.clone());
-            let state = State::Open(stream);
-            ends.push(End {
+            let state = ReceiverState::Open(stream);
+            ends.push(ReceiverEnd {
                 state,
                 port,
                 bytes: Vec::new(),
@@ -151,7 +151,7 @@ impl Receiver {
                 replies: 0,
             });
         }
-        Ok(Receiver {
+        Ok(LoadReceiver {
             epoll,
             epoch,
             server,
@@ -170,7 +170,7 @@ impl Receiver {
     /// Receives until the sender is done and everything is answered, or for `wait` longer. An error ends it, and sets `over`.
     pub(crate) fn run(
         &mut self,
-        links: &[Mutex<Link>],
+        links: &[Mutex<LoadLink>],
         ledgers: &mut [Ledger; 2],
         sender_done: &AtomicBool,
         over: &AtomicBool,
@@ -194,7 +194,11 @@ impl Receiver {
         }
     }
 
-    fn poll(&mut self, links: &[Mutex<Link>], ledgers: &mut [Ledger; 2]) -> Result<(), LoadError> {
+    fn poll(
+        &mut self,
+        links: &[Mutex<LoadLink>],
+        ledgers: &mut [Ledger; 2],
+    ) -> Result<(), LoadError> {
         let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         self.events.clear();
         let events = rustix::buffer::spare_capacity(&mut self.events);
@@ -208,12 +212,12 @@ impl Receiver {
         for event in &events {
             let number = event.data.u64() as usize;
             match self.ends.get(number).map(|end| &end.state) {
-                Some(State::Opening(_)) => self.opened(number, &links[number]),
-                Some(State::Open(stream) | State::Ending(stream, _)) => {
+                Some(ReceiverState::Opening(_)) => self.opened(number, &links[number]),
+                Some(ReceiverState::Open(stream) | ReceiverState::Ending(stream, _)) => {
                     let stream = stream.clone();
                     self.read(number, &stream, &links[number], ledgers);
                 }
-                Some(State::Down(_)) | None => {}
+                Some(ReceiverState::Down(_)) | None => {}
             }
         }
         self.events = events;
@@ -226,18 +230,21 @@ impl Receiver {
         &mut self,
         number: usize,
         mut stream: &TcpStream,
-        link: &Mutex<Link>,
+        link: &Mutex<LoadLink>,
         ledgers: &mut [Ledger; 2],
     ) {
         let mut piece = std::mem::take(&mut self.piece);
         let outcome = stream.read(&mut piece);
         let at = self.now();
         let cause = match outcome {
-            Ok(0) => self.take(number, &[], true, at, link, ledgers).err().or(Some(Cause::Closed)),
+            Ok(0) => self
+                .take(number, &[], true, at, link, ledgers)
+                .err()
+                .or(Some(ReceiverCause::Closed)),
             Ok(count) => self.take(number, &piece[..count], false, at, link, ledgers).err(),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => None,
-                _ => Some(Cause::Reset),
+                _ => Some(ReceiverCause::Reset),
             },
         };
         self.piece = piece;
@@ -253,19 +260,19 @@ impl Receiver {
         bytes: &[u8],
         ended: bool,
         at: u64,
-        link: &Mutex<Link>,
+        link: &Mutex<LoadLink>,
         ledgers: &mut [Ledger; 2],
-    ) -> Result<(), Cause> {
+    ) -> Result<(), ReceiverCause> {
         let end = &mut self.ends[number];
         end.bytes.extend_from_slice(bytes);
         let mut link = lock(link);
         let mut start = 0;
         while start < end.bytes.len() && (ended || end.bytes.len() - start >= end.needed) {
             let Some(expected) = link.expected.front().copied() else {
-                if ended || matches!(end.state, State::Ending(..)) {
+                if ended || matches!(end.state, ReceiverState::Ending(..)) {
                     break;
                 }
-                return Err(Cause::Garbage("there is more than was asked for"));
+                return Err(ReceiverCause::Garbage("there is more than was asked for"));
             };
             let bytes = &end.bytes[start..];
             match self.protocol.parse(expected.number, bytes, ended, &mut end.reading) {
@@ -276,8 +283,8 @@ impl Receiver {
                     end.reading = Reading::default();
                     end.replies += 1;
                     self.has_answered = true;
-                    if let (true, State::Open(stream)) = (reply.closes, &end.state) {
-                        end.state = State::Ending(stream.clone(), at + PAUSE);
+                    if let (true, ReceiverState::Open(stream)) = (reply.closes, &end.state) {
+                        end.state = ReceiverState::Ending(stream.clone(), at + PAUSE);
                         link.close();
                     }
                 }
@@ -285,7 +292,7 @@ impl Receiver {
                     end.needed = needed;
                     break;
                 }
-                Progress::Garbage(what) => return Err(Cause::Garbage(what)),
+                Progress::Garbage(what) => return Err(ReceiverCause::Garbage(what)),
             }
         }
         end.bytes.drain(..start);
@@ -293,11 +300,17 @@ impl Receiver {
     }
 
     /// Ends a connection: what it still owed is lost.
-    fn end(&mut self, number: usize, cause: Cause, link: &Mutex<Link>, ledgers: &mut [Ledger; 2]) {
+    fn end(
+        &mut self,
+        number: usize,
+        cause: ReceiverCause,
+        link: &Mutex<LoadLink>,
+        ledgers: &mut [Ledger; 2],
+    ) {
         match cause {
-            Cause::Closed => self.counts.closed += 1,
-            Cause::Reset => self.counts.reset += 1,
-            Cause::Garbage(what) => {
+            ReceiverCause::Closed => self.counts.closed += 1,
+            ReceiverCause::Reset => self.counts.reset += 1,
+            ReceiverCause::Garbage(what) => {
                 self.counts.garbage += 1;
                 self.last_garbage = Some(what);
             }
@@ -310,16 +323,18 @@ impl Receiver {
         let now = self.now();
         let end = &mut self.ends[number];
         let pause = if end.replies > 0 { 0 } else { PAUSE };
-        end.state = State::Down(now + pause);
+        end.state = ReceiverState::Down(now + pause);
         end.bytes.clear();
         (end.needed, end.reading, end.replies) = (0, Reading::default(), 0);
     }
 
     /// A connection that was being opened is there, or not.
-    fn opened(&mut self, number: usize, link: &Mutex<Link>) {
+    fn opened(&mut self, number: usize, link: &Mutex<LoadLink>) {
         let again = self.now() + PAUSE;
         let end = &mut self.ends[number];
-        let State::Opening(stream) = std::mem::replace(&mut end.state, State::Down(again)) else {
+        let ReceiverState::Opening(stream) =
+            std::mem::replace(&mut end.state, ReceiverState::Down(again))
+        else {
             return;
         };
         let data = EventData::new_u64(number as u64);
@@ -330,7 +345,7 @@ impl Receiver {
             Ok(()) => {
                 let stream = Arc::new(stream);
                 lock(link).open(stream.clone());
-                end.state = State::Open(stream);
+                end.state = ReceiverState::Open(stream);
                 self.counts.reopened += 1;
             }
             Err(error) => {
@@ -341,42 +356,42 @@ impl Receiver {
     }
 
     /// Opens connections again that are down, and ends those that the server does not end.
-    fn reopen(&mut self, links: &[Mutex<Link>]) {
+    fn reopen(&mut self, links: &[Mutex<LoadLink>]) {
         let now = self.now();
         let mut open = 0;
         for (number, end) in self.ends.iter_mut().enumerate() {
             match &end.state {
-                State::Ending(_, by) if now >= *by => {
+                ReceiverState::Ending(_, by) if now >= *by => {
                     self.counts.closed += 1;
                     lock(&links[number]).close();
                     end.bytes.clear();
                     (end.needed, end.reading, end.replies) = (0, Reading::default(), 0);
-                    end.state = State::Down(now);
+                    end.state = ReceiverState::Down(now);
                 }
-                State::Down(from) if now >= *from => {
+                ReceiverState::Down(from) if now >= *from => {
                     let begun = socket::begin(self.server, end.port).and_then(|stream| {
                         let data = EventData::new_u64(number as u64);
                         epoll::add(&self.epoll, &stream, data, EventFlags::OUT)?;
                         Ok(stream)
                     });
                     match begun {
-                        Ok(stream) => end.state = State::Opening(stream),
+                        Ok(stream) => end.state = ReceiverState::Opening(stream),
                         Err(error) => {
                             self.counts.refused += 1;
                             self.last_refusal = Some(error.to_string());
-                            end.state = State::Down(now + PAUSE);
+                            end.state = ReceiverState::Down(now + PAUSE);
                         }
                     }
                 }
-                State::Open(stream) => {
+                ReceiverState::Open(stream) => {
                     open += 1;
                     // The sender met an error: what it was, reading shows.
                     if !lock(&links[number]).is_open() {
                         let _ = stream.shutdown(std::net::Shutdown::Both);
                     }
                 }
-                State::Ending(..) => open += 1,
-                State::Opening(_) | State::Down(_) => {}
+                ReceiverState::Ending(..) => open += 1,
+                ReceiverState::Opening(_) | ReceiverState::Down(_) => {}
             }
         }
         // Connections that end without an answer, again and again, are of no use either.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::ledger::Expected;
-use crate::link::{Link, Sent, lock};
+use crate::link::{LoadLink, SentRequest, lock};
 use crate::protocol::Protocol;
 use crate::schedule::{Due, Finished, Schedule};
 
@@ -19,8 +19,8 @@ const BLOCKED_SLEEP: u64 = 20_000;
 
 /// What sends.
 #[derive(Debug)]
-pub(crate) struct Sender<'a> {
-    pub(crate) links: &'a [Mutex<Link>],
+pub(crate) struct LoadSender<'a> {
+    pub(crate) links: &'a [Mutex<LoadLink>],
     pub(crate) protocol: &'a Protocol,
     pub(crate) epoch: Instant,
     /// Requests under way on a connection at most.
@@ -33,7 +33,7 @@ pub(crate) struct Sender<'a> {
     pub(crate) cursor: &'a mut usize,
 }
 
-impl Sender<'_> {
+impl LoadSender<'_> {
     /// Sends until the schedule ends, or one of `over` is set.
     pub(crate) fn run(
         &mut self,
@@ -95,7 +95,7 @@ impl Sender<'_> {
         let count = self.links.len();
         for turn in 0..count {
             let at = (*self.cursor + turn) % count;
-            if lock(&self.links[at]).send(request, expected, self.outstanding) == Sent::Yes {
+            if lock(&self.links[at]).send(request, expected, self.outstanding) == SentRequest::Yes {
                 *self.cursor = (at + 1) % count;
                 *self.number += 1;
                 return true;

@@ -13,12 +13,12 @@ use crate::arrivals::{ArrivalProcess, Arrivals};
 use crate::classes::ClassMix;
 use crate::error::LoadError;
 use crate::ledger::Ledger;
-use crate::link::{Link, lock};
+use crate::link::{LoadLink, lock};
 use crate::protocol::Protocol;
-use crate::receiver::Receiver;
+use crate::receiver::LoadReceiver;
 use crate::run_result::RunResult;
 use crate::schedule::{Schedule, Window};
-use crate::sender::Sender;
+use crate::sender::LoadSender;
 use crate::socket;
 use crate::spread::{QueueHash, Spread};
 
@@ -71,8 +71,8 @@ pub struct RunPlan {
 #[derive(Debug)]
 pub struct Session {
     plan: LoadPlan,
-    links: Vec<Mutex<Link>>,
-    receiver: Receiver,
+    links: Vec<Mutex<LoadLink>>,
+    receiver: LoadReceiver,
     epoch: Instant,
     number: u64,
     cursor: usize,
@@ -113,9 +113,11 @@ impl Session {
             }
             streams.push(stream);
         }
-        let links: Vec<_> = (0..plan.connections).map(|_| Mutex::new(Link::default())).collect();
+        let links: Vec<_> =
+            (0..plan.connections).map(|_| Mutex::new(LoadLink::default())).collect();
         let epoch = Instant::now();
-        let receiver = Receiver::new(plan.server, plan.protocol.clone(), epoch, streams, &links)?;
+        let receiver =
+            LoadReceiver::new(plan.server, plan.protocol.clone(), epoch, streams, &links)?;
         Ok(Session { plan, links, receiver, epoch, number: 1, cursor: 0, queues })
     }
 
@@ -137,12 +139,12 @@ impl Session {
         let (over, sender_done) = (AtomicBool::new(false), AtomicBool::new(false));
         let ends = self.receiver.counts;
         let Session { plan, links, receiver, epoch, number, cursor, .. } = self;
-        let (plan, links, epoch): (&LoadPlan, &[Mutex<Link>], Instant) = (plan, links, *epoch);
+        let (plan, links, epoch): (&LoadPlan, &[Mutex<LoadLink>], Instant) = (plan, links, *epoch);
         let (finished, problem) = thread::scope(|scope| {
             let sending = || {
                 exact_sleeps();
                 let _done = Done(&sender_done);
-                let mut sender = Sender {
+                let mut sender = LoadSender {
                     links,
                     protocol: &plan.protocol,
                     epoch,

@@ -29,7 +29,7 @@ use rheostat_steer::{IndirectionTable, Steering};
 use rheostat_traffic::Distribution;
 
 use crate::calibration::{Calibrator, TimingSum, Timings};
-use conversation::{Conversation, Progress};
+use conversation::{Conversation, ConversationProgress};
 pub use endpoints::{FrameSize, SERVICE, Servers, widened};
 use pick::Picks;
 use queue::Half;
@@ -91,12 +91,12 @@ pub struct MemoryDevice {
     name: &'static str,
     id: DeviceId,
     queues: Vec<QueuePair>,
-    monitor: Arc<Monitor>,
+    monitor: Arc<MemoryMonitor>,
 }
 
 /// What a device's queues share with its monitors.
 #[derive(Default)]
-struct Monitor {
+struct MemoryMonitor {
     stopped: AtomicBool,
     queues: Vec<Arc<QueueCounters>>,
 }
@@ -115,7 +115,7 @@ struct QueueCounters {
 /// Reports when the flows of all lanes are open, and how fast their processors are.
 #[derive(Clone)]
 pub struct Opening {
-    lanes: Vec<Arc<Progress>>,
+    lanes: Vec<Arc<ConversationProgress>>,
     timings: Vec<Arc<Timings>>,
 }
 
@@ -149,7 +149,7 @@ pub fn devices(
 ) -> (Vec<Box<dyn Device>>, Opening) {
     let monitors = [0, 1].map(|_| {
         let queues = own.clone().map(|_| Arc::default()).collect();
-        Arc::new(Monitor { stopped: AtomicBool::new(false), queues })
+        Arc::new(MemoryMonitor { stopped: AtomicBool::new(false), queues })
     });
     let mut queues = [Vec::new(), Vec::new()];
     let (mut progress, mut timings) = (Vec::new(), Vec::new());
@@ -158,7 +158,7 @@ pub fn devices(
         let picks = Picks::draw(load, steering, share);
         let conversation = Conversation::new(load, picks, steering.clone(), share);
         progress.push(conversation.progress());
-        let half = |(side, monitor): (_, &Arc<Monitor>)| {
+        let half = |(side, monitor): (_, &Arc<MemoryMonitor>)| {
             let counters = monitor.queues[place].clone();
             Half { side, counters, monitor: monitor.clone(), stamped }
         };
@@ -229,7 +229,7 @@ impl Device for MemoryDevice {
     }
 }
 
-impl DeviceMonitor for Monitor {
+impl DeviceMonitor for MemoryMonitor {
     fn counters(&self) -> DeviceCounters {
         let sum = |field: fn(&QueueCounters) -> &Counter| {
             self.queues.iter().map(|queue| field(queue).get()).sum()

@@ -36,7 +36,7 @@ pub use stages::{StageNanos, Stages};
 
 use rheostat_functions::nat::Mapping;
 
-use processes::{Beside, Side};
+use processes::{Beside, ProcessSide};
 use row::PROCESSES;
 use runtime::Assembly;
 
@@ -119,7 +119,7 @@ impl NfBench {
     }
 
     /// Measures a row once more with lanes that measure classes of traffic, if that is wanted.
-    fn measured(&self, spec: &Spec) -> Result<Vec<(&'static str, Side)>, MeasureError> {
+    fn measured(&self, spec: &Spec) -> Result<Vec<(&'static str, ProcessSide)>, MeasureError> {
         let is_wanted = self.measuring && spec.chain != ChainKind::Harness;
         let processes = self.processes.as_ref().filter(|_| is_wanted);
         let sides =

@@ -20,7 +20,7 @@ pub struct HealthLines {
 
 /// One line.
 #[derive(Serialize)]
-struct Line<'a> {
+struct HealthLine<'a> {
     /// Seconds, as packets count time.
     time: f64,
     event: &'static str,
@@ -56,7 +56,7 @@ impl HealthLines {
                 writeln!(io::stderr(), "backend {address} of `{service}` is up again; {up} are up")
             }
         };
-        let line = Line {
+        let line = HealthLine {
             time: event.time.as_nanos() as f64 / 1e9,
             event: if event.is_up() { "up" } else { "down" },
             service,

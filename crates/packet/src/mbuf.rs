@@ -19,8 +19,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::slice;
 
-use head::Head;
-use pool::Inner;
+use head::MbufHead;
+use pool::PoolInner;
 
 /// Marks the end of a chain of segments.
 const NO_SEGMENT: u32 = u32::MAX;
@@ -32,7 +32,7 @@ const NO_SEGMENT: u32 = u32::MAX;
 /// Return it through [`PoolCache::free`]; one that is merely dropped finds its way back through the
 /// pool's lock.
 #[repr(transparent)]
-pub struct Mbuf(NonNull<Head>);
+pub struct Mbuf(NonNull<MbufHead>);
 
 const _: () = assert!(size_of::<Mbuf>() == 8 && size_of::<Option<Mbuf>>() == 8);
 
@@ -163,7 +163,7 @@ impl Mbuf {
         }
     }
 
-    fn pool(&self) -> &Inner {
+    fn pool(&self) -> &PoolInner {
         // SAFETY: the pool is freed only once every buffer is home, and this handle holds one.
         unsafe { self.head().pool.as_ref() }
     }
@@ -174,14 +174,14 @@ impl Mbuf {
     }
 
     #[inline]
-    fn head(&self) -> &Head {
+    fn head(&self) -> &MbufHead {
         // SAFETY: the head was written when the handle was made, the pool outlives the handle, and only
         // the owner of a buffer accesses its head.
         unsafe { self.0.as_ref() }
     }
 
     #[inline]
-    fn head_mut(&mut self) -> &mut Head {
+    fn head_mut(&mut self) -> &mut MbufHead {
         // SAFETY: as for `head`; `&mut self` makes the access exclusive.
         unsafe { self.0.as_mut() }
     }

@@ -1,6 +1,6 @@
 //! Bars, in groups.
 
-use super::frame::{Frame, HEIGHT, WIDTH};
+use super::frame::{HEIGHT, PlotFrame, WIDTH};
 use super::series::{class, origin_keys};
 use super::svg::{Anchor, Svg, width};
 use super::{Axis, Chart, Key, Table, Unit};
@@ -88,7 +88,7 @@ impl Chart for BarChart {
     fn svg(&self, title: &str, says: &str) -> String {
         let spans = self.bars.iter().filter_map(|bar| bar.span).flat_map(|(low, high)| [low, high]);
         let values = self.bars.iter().map(|bar| bar.value).chain(spans);
-        let frame = Frame::upright(&self.y, &self.none, values);
+        let frame = PlotFrame::upright(&self.y, &self.none, values);
         let mut svg = Svg::new(WIDTH, HEIGHT, title, says);
         frame.draw_y(&mut svg);
         let names = self.names();

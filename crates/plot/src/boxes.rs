@@ -1,6 +1,6 @@
 //! Boxes of percentiles, in groups.
 
-use super::frame::{Frame, HEIGHT, WIDTH};
+use super::frame::{HEIGHT, PlotFrame, WIDTH};
 use super::series::{class, mark, origin_keys};
 use super::svg::{Anchor, Svg};
 use super::{Axis, Chart, Key, Table, Unit};
@@ -64,7 +64,7 @@ impl BoxChart {
 impl Chart for BoxChart {
     fn svg(&self, title: &str, says: &str) -> String {
         let values = self.boxes.iter().flat_map(|one| one.at);
-        let frame = Frame::upright(&self.y, &self.none, values);
+        let frame = PlotFrame::upright(&self.y, &self.none, values);
         let mut svg = Svg::new(WIDTH, HEIGHT, title, says);
         frame.draw_y(&mut svg);
         frame.base(&mut svg, &self.x);

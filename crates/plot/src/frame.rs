@@ -17,7 +17,7 @@ const APART: f64 = 8.0;
 
 /// Two scales and the axes they are for.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
+pub(super) struct PlotFrame<'a> {
     pub(super) x: Scale,
     pub(super) y: Scale,
     x_axis: &'a Axis,
@@ -26,7 +26,7 @@ pub(super) struct Frame<'a> {
     right: f64,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> PlotFrame<'a> {
     /// Axes over these values; `margin` pixels are left free on the right.
     pub(super) fn over(
         (x_axis, y_axis): (&'a Axis, &'a Axis),
@@ -34,7 +34,7 @@ impl<'a> Frame<'a> {
         ys: impl Iterator<Item = f64>,
         margin: f64,
         are_few: bool,
-    ) -> Frame<'a> {
+    ) -> PlotFrame<'a> {
         let y = Scale::over(y_axis, ys, (BOTTOM, TOP));
         let left = left_of(&y, y_axis);
         let right = WIDTH - margin.max(18.0);
@@ -44,7 +44,7 @@ impl<'a> Frame<'a> {
         } else {
             Scale::over(x_axis, xs, (left, right))
         };
-        Frame { x, y, x_axis, y_axis, left, right }
+        PlotFrame { x, y, x_axis, y_axis, left, right }
     }
 
     /// A y axis alone; what stands along x is the caller's.
@@ -52,8 +52,8 @@ impl<'a> Frame<'a> {
         y_axis: &'a Axis,
         none: &'a Axis,
         ys: impl Iterator<Item = f64>,
-    ) -> Frame<'a> {
-        Frame::over((none, y_axis), std::iter::empty(), ys, 0.0, false)
+    ) -> PlotFrame<'a> {
+        PlotFrame::over((none, y_axis), std::iter::empty(), ys, 0.0, false)
     }
 
     pub(super) fn left(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! Lines over a number: a load, a number of lanes, time, a share.
 
-use super::frame::Frame;
+use super::frame::PlotFrame;
 use super::scale::Scale;
 use super::series::{MARKED, Shape, class, mark, origin_keys, table};
 use super::svg::{Anchor, Path, Svg, width};
@@ -66,7 +66,7 @@ impl LineChart {
         self
     }
 
-    fn frame(&self) -> Frame<'_> {
+    fn frame(&self) -> PlotFrame<'_> {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let spans = points().filter_map(|p| p.span).flat_map(|(low, high)| [low, high]);
         let floor = self.floor.iter().flat_map(|floor| &floor.points);
@@ -78,7 +78,7 @@ impl LineChart {
         let names = self.lines.iter().map(|line| width(&line.name) + 14.0).fold(0.0, f64::max);
         let margin = if self.names_at_ends() { names } else { 0.0 };
         let are_few = self.lines.iter().all(|line| line.points.len() <= MARKED);
-        Frame::over((&self.x, &self.y), points().map(|p| p.x), ys, margin, are_few)
+        PlotFrame::over((&self.x, &self.y), points().map(|p| p.x), ys, margin, are_few)
     }
 
     /// Names stand beside the lines where there are few, and short ones.
@@ -147,7 +147,7 @@ impl Chart for LineChart {
     }
 }
 
-fn draw_floor(svg: &mut Svg, frame: &Frame<'_>, floor: &Floor) {
+fn draw_floor(svg: &mut Svg, frame: &PlotFrame<'_>, floor: &Floor) {
     let level = |y: f64| if y > 0.0 { frame.y.place(y) } else { frame.bottom() };
     let places: Vec<(f64, f64, f64)> = match floor.points.as_slice() {
         [(_, y)] => vec![
@@ -173,7 +173,7 @@ fn draw_floor(svg: &mut Svg, frame: &Frame<'_>, floor: &Floor) {
     svg.path("floor", &edge);
 }
 
-fn draw_line(svg: &mut Svg, frame: &Frame<'_>, line: &Line, aside: f64) {
+fn draw_line(svg: &mut Svg, frame: &PlotFrame<'_>, line: &Line, aside: f64) {
     let has = |point: &&Point| frame.x.has(point.x) && frame.y.has(point.y);
     let points: Vec<&Point> = line.points.iter().filter(has).collect();
     let at = |point: &Point| (frame.x.place(point.x), frame.y.place(point.y));
@@ -224,7 +224,7 @@ fn draw_whisker(svg: &mut Svg, x: f64, top: f64, bottom: f64) {
     }
 }
 
-fn band(frame: &Frame<'_>, points: &[&Point]) -> Path {
+fn band(frame: &PlotFrame<'_>, points: &[&Point]) -> Path {
     let mut path = Path::default();
     let span = |point: &Point| point.span.unwrap_or((point.y, point.y));
     for point in points {
@@ -238,7 +238,7 @@ fn band(frame: &Frame<'_>, points: &[&Point]) -> Path {
 }
 
 /// Names beside the ends of lines, moved apart where lines end close to each other.
-fn draw_names(svg: &mut Svg, frame: &Frame<'_>, lines: &[Line]) {
+fn draw_names(svg: &mut Svg, frame: &PlotFrame<'_>, lines: &[Line]) {
     let mut ends: Vec<(f64, f64, &Line)> = Vec::new();
     for line in lines {
         let has = |point: &&Point| frame.x.has(point.x) && frame.y.has(point.y);

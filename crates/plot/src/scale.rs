@@ -1,11 +1,11 @@
 //! From values to places on an axis, and the round values that are written beside it.
 
-use super::axis::{Axis, Kind};
+use super::axis::{Axis, AxisKind};
 
 /// An axis laid over pixels.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
-    kind: Kind,
+    kind: AxisKind,
     /// What lies at the ends, as `spread` gives it.
     low: f64,
     high: f64,
@@ -29,19 +29,19 @@ impl Scale {
     ) -> Scale {
         let (mut low, mut high, mut zeros) = (f64::INFINITY, f64::NEG_INFINITY, false);
         for value in values.chain(axis.from).filter(|value| value.is_finite()) {
-            if axis.kind == Kind::Log && value <= 0.0 {
+            if axis.kind == AxisKind::Log && value <= 0.0 {
                 zeros = true;
                 continue;
             }
             (low, high) = (low.min(value), high.max(value));
         }
         if low > high {
-            (low, high) = if axis.kind == Kind::Linear { (0.0, 1.0) } else { (1.0, 10.0) };
+            (low, high) = if axis.kind == AxisKind::Linear { (0.0, 1.0) } else { (1.0, 10.0) };
         }
         let ticks = match axis.kind {
-            Kind::Linear => linear_ticks(low, high),
-            Kind::Log => log_ticks(low, high),
-            Kind::Nines => nines(high),
+            AxisKind::Linear => linear_ticks(low, high),
+            AxisKind::Log => log_ticks(low, high),
+            AxisKind::Nines => nines(high),
         };
         let (first, last) = (ticks[0], ticks[ticks.len() - 1]);
         let zero = zeros.then_some(start);
@@ -50,7 +50,7 @@ impl Scale {
             Scale { kind: axis.kind, low: 0.0, high: 1.0, start, end, zero, ticks: Vec::new() };
         (scale.low, scale.high) = (scale.spread(first), scale.spread(last));
         scale.ticks = match axis.kind {
-            Kind::Log => thinned(ticks),
+            AxisKind::Log => thinned(ticks),
             _ => ticks,
         };
         scale
@@ -71,8 +71,8 @@ impl Scale {
                 kept.push(value);
             }
             if kept.len() > FEW
-                || axis.kind == Kind::Nines
-                || (axis.kind == Kind::Log && value <= 0.0)
+                || axis.kind == AxisKind::Nines
+                || (axis.kind == AxisKind::Log && value <= 0.0)
             {
                 return Scale::over(axis, values, (start, end));
             }
@@ -100,7 +100,7 @@ impl Scale {
 
     /// The pixel of a value; of one beyond the ends, the end.
     pub(super) fn place(&self, value: f64) -> f64 {
-        if let (Kind::Log, true, Some(zero)) = (self.kind, value <= 0.0, self.zero) {
+        if let (AxisKind::Log, true, Some(zero)) = (self.kind, value <= 0.0, self.zero) {
             return zero;
         }
         let share = (self.spread(value) - self.low) / (self.high - self.low);
@@ -115,9 +115,9 @@ impl Scale {
     /// Whether a value has a place.
     pub(super) fn has(&self, value: f64) -> bool {
         match self.kind {
-            Kind::Linear => value.is_finite(),
-            Kind::Log => value.is_finite() && (value > 0.0 || self.zero.is_some()),
-            Kind::Nines => (0.0..1.0).contains(&value),
+            AxisKind::Linear => value.is_finite(),
+            AxisKind::Log => value.is_finite() && (value > 0.0 || self.zero.is_some()),
+            AxisKind::Nines => (0.0..1.0).contains(&value),
         }
     }
 
@@ -128,9 +128,9 @@ impl Scale {
 
     fn spread(&self, value: f64) -> f64 {
         match self.kind {
-            Kind::Linear => value,
-            Kind::Log => value.max(f64::MIN_POSITIVE).log10(),
-            Kind::Nines => -(1.0 - value).max(1e-12).log10(),
+            AxisKind::Linear => value,
+            AxisKind::Log => value.max(f64::MIN_POSITIVE).log10(),
+            AxisKind::Nines => -(1.0 - value).max(1e-12).log10(),
         }
     }
 }

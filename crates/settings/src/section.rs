@@ -40,7 +40,7 @@ pub trait Section: Sized {
 
 impl<T: DeserializeOwned> Section for T {
     fn read(table: &mut Table<'_>, findings: &mut Findings) -> Option<T> {
-        let reading = Reading::default();
+        let reading = SectionReading::default();
         let settings = reading.repeat(table);
         let mistakes = reading.mistakes.into_inner();
         let settings = settings.filter(|_| mistakes.is_empty());
@@ -56,7 +56,7 @@ impl<T: DeserializeOwned> Section for T {
 /// A reading of one table by serde, which gives up at the first mistake: the table is read again without the key that has
 /// it, so that the other mistakes are noted, too.
 #[derive(Debug, Default)]
-struct Reading {
+struct SectionReading {
     mistakes: RefCell<Vec<Finding>>,
     /// Keys of the table that are left out.
     omitted: RefCell<BTreeSet<String>>,
@@ -64,7 +64,7 @@ struct Reading {
     probed: RefCell<Option<String>>,
 }
 
-impl Reading {
+impl SectionReading {
     fn repeat<T: DeserializeOwned>(&self, table: &mut Table<'_>) -> Option<T> {
         loop {
             let mistake = match T::deserialize(TableNode::root(table, self)) {

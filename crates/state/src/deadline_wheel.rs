@@ -20,7 +20,7 @@
 use rheostat_base::Time;
 use rheostat_base::sync::prefetch::prefetch_for_write;
 
-use crate::list::{Link, Links, Lists};
+use crate::list::{Links, ListLink, Lists};
 
 const LEVELS: usize = 4;
 /// Bits of a tick that choose the slot of a level.
@@ -37,22 +37,23 @@ const UNARMED: u16 = u16::MAX;
 pub const RESOLUTION: std::time::Duration = std::time::Duration::from_nanos(1 << TICK_SHIFT);
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    link: Link,
+struct WheelEntry {
+    link: ListLink,
     slot: u16,
     /// The tick after which the member is looked at.
     armed: u64,
     deadline: Time,
 }
 
-const NO_ENTRY: Entry = Entry { link: Link::NONE, slot: UNARMED, armed: 0, deadline: Time::NEVER };
+const NO_ENTRY: WheelEntry =
+    WheelEntry { link: ListLink::NONE, slot: UNARMED, armed: 0, deadline: Time::NEVER };
 
 #[derive(Debug)]
-struct Entries(Vec<Entry>);
+struct Entries(Vec<WheelEntry>);
 
 impl Links for Entries {
     #[inline]
-    fn link(&mut self, member: u32) -> &mut Link {
+    fn link(&mut self, member: u32) -> &mut ListLink {
         &mut self.0[member as usize].link
     }
 }

@@ -46,11 +46,11 @@ pub use open_flows::{
 pub use prefetch_hint::PrefetchHint;
 pub use states::{OpenFlow, StateRefs, StateSet};
 
-use arena::Shared;
+use arena::SharedArena;
 use bucket::DETACHED;
 use detached::DetachedFlows;
 use entries::Entries;
-use entry::Kind;
+use entry::EntryKind;
 use index::Index;
 
 use crate::list::Lists;
@@ -114,7 +114,7 @@ pub struct FlowTable {
     evictable: Lists,
     counts: TableCounts,
     capacity: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedArena>,
     /// The flows that other lanes work on; none in most tables.
     detached: Option<Box<DetachedFlows>>,
 }
@@ -139,7 +139,12 @@ impl FlowTable {
     }
 
     /// A table of these parts, which belong to it alone.
-    fn with(index: Index, entries: Entries, config: TableConfig, shared: Arc<Shared>) -> FlowTable {
+    fn with(
+        index: Index,
+        entries: Entries,
+        config: TableConfig,
+        shared: Arc<SharedArena>,
+    ) -> FlowTable {
         FlowTable {
             entries,
             index,
@@ -271,7 +276,7 @@ impl FlowTable {
     /// The entry of the flow of which `index` has a key of this family.
     #[inline]
     fn flow_at(&self, index: u32, family: Family) -> u32 {
-        if family == Family::V6 && self.entries.name(index).kind() == Kind::V6Alias {
+        if family == Family::V6 && self.entries.name(index).kind() == EntryKind::V6Alias {
             return self.entries.cold(index).partner;
         }
         index
@@ -302,7 +307,10 @@ impl FlowTable {
     fn live(&self, flow: FlowId) -> Option<u32> {
         let in_use = flow.index < self.entries.used()
             && self.entries.cold(flow.index).generation == flow.generation
-            && !matches!(self.entries.name(flow.index).kind(), Kind::Free | Kind::V6Alias);
+            && !matches!(
+                self.entries.name(flow.index).kind(),
+                EntryKind::Free | EntryKind::V6Alias
+            );
         in_use.then_some(flow.index)
     }
 }

@@ -73,7 +73,7 @@ pub struct FragmentConfig {
 impl FragmentConfig {
     /// Bytes that a tracker takes, packets apart, once it has been as full as it may be.
     pub fn bytes(&self) -> usize {
-        let datagram = size_of::<Datagram>() + self.pieces * size_of::<datagram::Piece>();
+        let datagram = size_of::<Datagram>() + self.pieces * size_of::<datagram::DatagramPiece>();
         // Packets wait in their datagram, and then once more on their way out.
         let packet = size_of::<Mbuf>() + size_of::<(FlowKey, Mbuf)>();
         self.datagrams * datagram + self.held * packet

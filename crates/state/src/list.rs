@@ -7,33 +7,33 @@ const HEAD: u32 = 1 << 31;
 /// A member's neighbours. In a list of no members, the head is its own neighbour.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(crate) struct Link {
+pub(crate) struct ListLink {
     prev: u32,
     next: u32,
 }
 
-impl Link {
+impl ListLink {
     /// The link of a member that is in no list.
-    pub(crate) const NONE: Link = Link { prev: 0, next: 0 };
+    pub(crate) const NONE: ListLink = ListLink { prev: 0, next: 0 };
 }
 
 /// Where the links of members are kept. Members are numbered below 2³¹.
 pub(crate) trait Links {
     /// The link of `member`.
-    fn link(&mut self, member: u32) -> &mut Link;
+    fn link(&mut self, member: u32) -> &mut ListLink;
 }
 
 /// The heads of several lists of the same members. A member is in one of them at most; which one
 /// leaves no trace in its link.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    heads: Box<[Link]>,
+    heads: Box<[ListLink]>,
 }
 
 impl Lists {
     /// `count` empty lists.
     pub(crate) fn new(count: usize) -> Lists {
-        let head = |list| Link { prev: HEAD | list as u32, next: HEAD | list as u32 };
+        let head = |list| ListLink { prev: HEAD | list as u32, next: HEAD | list as u32 };
         Lists { heads: (0..count).map(head).collect() }
     }
 
@@ -52,21 +52,21 @@ impl Lists {
     pub(crate) fn push_back(&mut self, links: &mut impl Links, list: usize, member: u32) {
         let head = HEAD | list as u32;
         let prev = self.heads[list].prev;
-        *links.link(member) = Link { prev, next: head };
+        *links.link(member) = ListLink { prev, next: head };
         self.at(links, prev).next = member;
         self.heads[list].prev = member;
     }
 
     /// Takes `member` out of the list it is in.
     pub(crate) fn unlink(&mut self, links: &mut impl Links, member: u32) {
-        let Link { prev, next } = *links.link(member);
+        let ListLink { prev, next } = *links.link(member);
         self.at(links, prev).next = next;
         self.at(links, next).prev = prev;
     }
 
     /// Moves all members of `from` to the end of `to`.
     pub(crate) fn append(&mut self, links: &mut impl Links, from: usize, to: usize) {
-        let Link { prev: last, next: first } = self.heads[from];
+        let ListLink { prev: last, next: first } = self.heads[from];
         if first >= HEAD {
             return;
         }
@@ -76,12 +76,12 @@ impl Lists {
         links.link(last).next = HEAD | to as u32;
         self.heads[to].prev = last;
         let empty = HEAD | from as u32;
-        self.heads[from] = Link { prev: empty, next: empty };
+        self.heads[from] = ListLink { prev: empty, next: empty };
     }
 
     /// The link of a member, or of a head.
     #[inline]
-    fn at<'a>(&'a mut self, links: &'a mut impl Links, place: u32) -> &'a mut Link {
+    fn at<'a>(&'a mut self, links: &'a mut impl Links, place: u32) -> &'a mut ListLink {
         if place >= HEAD { &mut self.heads[(place & !HEAD) as usize] } else { links.link(place) }
     }
 }
@@ -94,10 +94,10 @@ mod tests {
 
     use super::*;
 
-    struct Members(Vec<Link>);
+    struct Members(Vec<ListLink>);
 
     impl Links for Members {
-        fn link(&mut self, member: u32) -> &mut Link {
+        fn link(&mut self, member: u32) -> &mut ListLink {
             &mut self.0[member as usize]
         }
     }
@@ -117,7 +117,7 @@ mod tests {
 
         #[test]
         fn lists_hold_what_queues_hold(steps in prop::collection::vec((0..3_u8, 0..12_u32, 0..4_usize), 1..60)) {
-            let mut links = Members(vec![Link::default(); 12]);
+            let mut links = Members(vec![ListLink::default(); 12]);
             let mut lists = Lists::new(4);
             let mut model: [VecDeque<u32>; 4] = Default::default();
             for (step, member, list) in steps {

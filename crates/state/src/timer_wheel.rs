@@ -143,14 +143,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::list::Link;
+    use crate::list::ListLink;
 
     const MEMBERS: u32 = 12;
 
-    struct Members(Vec<Link>);
+    struct Members(Vec<ListLink>);
 
     impl Links for Members {
-        fn link(&mut self, member: u32) -> &mut Link {
+        fn link(&mut self, member: u32) -> &mut ListLink {
             &mut self.0[member as usize]
         }
     }
@@ -189,7 +189,7 @@ mod tests {
             start in 0..2_000_000_000_u64,
             steps in prop::collection::vec(step(), 1..60),
         ) {
-            let mut links = Members(vec![Link::default(); MEMBERS as usize]);
+            let mut links = Members(vec![ListLink::default(); MEMBERS as usize]);
             let mut slots = [UNARMED; MEMBERS as usize];
             let mut wheel = TimerWheel::new();
             let mut model: Vec<(Time, u32)> = Vec::new();
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_deadline_that_never_comes_is_looked_at_once_a_turn() {
-        let mut links = Members(vec![Link::default()]);
+        let mut links = Members(vec![ListLink::default()]);
         let mut wheel = TimerWheel::new();
         wheel.arm(&mut links, 0, tick(Time::NEVER));
         let mut looks = 0;

@@ -76,12 +76,12 @@ impl fmt::Debug for Fence {
 /// acknowledges generations; any thread may rewrite.
 #[derive(Debug)]
 pub struct GenerationTable {
-    shared: Arc<Shared>,
+    shared: Arc<SharedIndirection>,
     queues: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedIndirection {
     entries: Vec<AtomicU16>,
     /// Counted up after the entries are written (Release), read by the placing side (Acquire) before
     /// it looks entries up.
@@ -96,7 +96,7 @@ impl GenerationTable {
     pub fn new(entries: usize, queues: usize) -> GenerationTable {
         assert!(entries > 0 && queues > 0, "a table leads from buckets to queues");
         GenerationTable {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedIndirection {
                 entries: (0..entries).map(|i| AtomicU16::new((i % queues) as u16)).collect(),
                 written: AtomicU64::new(0),
                 acknowledged: AtomicU64::new(0),

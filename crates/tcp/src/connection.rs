@@ -40,10 +40,10 @@ use crate::config::Config;
 use crate::deadline::Deadline;
 use crate::initial::Initial;
 use crate::memory::MemoryBudget;
-use crate::receive::{Receiver, Stamps};
-use crate::ring::Ring;
+use crate::receive::{ReceiveHalf, Stamps};
+use crate::ring::ByteRing;
 use crate::segment::{Header, Segment};
-use crate::send::Sender;
+use crate::send::SendHalf;
 use crate::sequence::SequenceNumber;
 use crate::time_wait::TimeWait;
 
@@ -81,8 +81,8 @@ pub enum WriteError {
 #[repr(C, align(64))]
 pub struct Connection {
     config: Arc<Config>,
-    sender: Sender,
-    receiver: Receiver,
+    sender: SendHalf,
+    receiver: ReceiveHalf,
     keep_alive: KeepAliveTimer,
     closing: Closing,
     /// When to tell the user to write again who found no memory.
@@ -115,8 +115,8 @@ impl Connection {
     /// Opens a connection: SYN is the first segment to send.
     pub fn connect(config: Arc<Config>, initial: Initial, now: Time) -> Connection {
         Connection {
-            sender: Sender::new(&config, initial.sequence + 1),
-            receiver: Receiver::new(&config, SequenceNumber::default(), 0, 0),
+            sender: SendHalf::new(&config, initial.sequence + 1),
+            receiver: ReceiveHalf::new(&config, SequenceNumber::default(), 0, 0),
             keep_alive: KeepAliveTimer::new(now),
             closing: Closing::default(),
             write_retry: Deadline::NONE,
@@ -260,7 +260,7 @@ impl Connection {
     }
 
     /// The buffer of what is to be sent.
-    pub(crate) fn send_buffer(&mut self) -> &mut Ring {
+    pub(crate) fn send_buffer(&mut self) -> &mut ByteRing {
         self.sender.data()
     }
 
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn what_segments_touch_is_eight_lines_and_each_is_asked_for() {
-        let of_sender = Sender::PREFETCHED.map(|at| offset_of!(Connection, sender) + at);
-        let of_receiver = Receiver::PREFETCHED.map(|at| offset_of!(Connection, receiver) + at);
+        let of_sender = SendHalf::PREFETCHED.map(|at| offset_of!(Connection, sender) + at);
+        let of_receiver = ReceiveHalf::PREFETCHED.map(|at| offset_of!(Connection, receiver) + at);
         let mut places = vec![offset_of!(Connection, config)];
         places.extend(of_sender.into_iter().chain(of_receiver));
         places.push(offset_of!(Connection, keep_alive));

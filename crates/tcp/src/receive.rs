@@ -27,12 +27,12 @@ use crate::connection::Ignored;
 use crate::deadline::Deadline;
 use crate::memory::MemoryBudget;
 use crate::options::MAX_BLOCKS;
-use crate::ring::Ring;
+use crate::ring::ByteRing;
 use crate::sequence::{SequenceNumber, SequenceRange};
 
 /// What a segment has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedData {
     /// There are bytes that were not there before.
     pub(crate) has_bytes: bool,
     /// The peer has sent all it had to send.
@@ -44,9 +44,9 @@ pub(crate) struct Received {
 /// Data beyond a gap lies in the buffer, too, at its place; it takes no other memory.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Receiver {
+pub(crate) struct ReceiveHalf {
     /// Unread bytes in order, up to `next`.
-    unread: Ring,
+    unread: ByteRing,
     /// The next number expected (RCV.NXT).
     next: SequenceNumber,
     /// What has been acknowledged last.
@@ -67,11 +67,11 @@ pub(crate) struct Receiver {
     segment: u16,
 }
 
-impl Receiver {
-    /// Where [`Receiver::prefetch`] asks for a line.
+impl ReceiveHalf {
+    /// Where [`ReceiveHalf::prefetch`] asks for a line.
     #[cfg(test)]
     pub(crate) const PREFETCHED: [usize; 2] =
-        [std::mem::offset_of!(Receiver, unread), std::mem::offset_of!(Receiver, ack)];
+        [std::mem::offset_of!(ReceiveHalf, unread), std::mem::offset_of!(ReceiveHalf, ack)];
 
     /// Asks for the lines that a segment touches.
     #[inline]
@@ -81,11 +81,16 @@ impl Receiver {
     }
 
     /// Expects data at `next`. `shift` is the scale of our windows. Of each segment, `options` bytes are no data.
-    pub(crate) fn new(config: &Config, next: SequenceNumber, shift: u8, options: u16) -> Receiver {
+    pub(crate) fn new(
+        config: &Config,
+        next: SequenceNumber,
+        shift: u8,
+        options: u16,
+    ) -> ReceiveHalf {
         let limit = config.initial_receive_buffer.min(config.receive_buffer);
         let segment = config.mss.saturating_sub(options);
-        Receiver {
-            unread: Ring::new(limit),
+        ReceiveHalf {
+            unread: ByteRing::new(limit),
             next,
             so_far: 0,
             acked: next,
@@ -204,7 +209,7 @@ impl Receiver {
         fin: bool,
         round_trip: Option<Duration>,
         (config, now): (&Config, Time),
-    ) -> Received {
+    ) -> ReceivedData {
         let range = SequenceRange::of_len(seq, payload.len() as u32);
         let (before, mut ignored) = (self.next, None);
         if !range.is_empty() {
@@ -215,7 +220,8 @@ impl Receiver {
             self.handle_fin(range.end);
         }
         self.so_far = self.so_far.saturating_add(self.next.since(before));
-        let mut received = Received { has_bytes: self.next != before, is_finished: false, ignored };
+        let mut received =
+            ReceivedData { has_bytes: self.next != before, is_finished: false, ignored };
         if self.fin == Some(self.next) {
             self.next += 1;
             self.ack.on_immediate();

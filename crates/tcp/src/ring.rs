@@ -8,7 +8,7 @@ use crate::memory::{Mark, MemoryBudget};
 /// Bytes in order, the first of which leaves first. Memory is allocated when it is needed, doubling up to the limit; while the
 /// ring grows, the old bytes exist beside the new ones.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct ByteRing {
     bytes: Buffer,
     head: u32,
     len: u32,
@@ -29,10 +29,10 @@ const LEAST_SHRUNK: usize = 64 << 10;
 /// The largest limit: windows are no larger.
 pub(crate) const MAX_LIMIT: usize = 1 << 30;
 
-impl Ring {
+impl ByteRing {
     /// Holds at most `limit` bytes, and no more than [`MAX_LIMIT`].
-    pub(crate) fn new(limit: usize) -> Ring {
-        Ring {
+    pub(crate) fn new(limit: usize) -> ByteRing {
+        ByteRing {
             bytes: Buffer::default(),
             head: 0,
             len: 0,
@@ -177,7 +177,7 @@ impl Ring {
     /// Writes `data` so many bytes behind the last one, without making it part of the ring.
     ///
     /// # Panics
-    /// When it would lie beyond the limit, or [`Ring::has_memory_for`] has not found memory for it.
+    /// When it would lie beyond the limit, or [`ByteRing::has_memory_for`] has not found memory for it.
     pub(crate) fn place(&mut self, distance: usize, data: &[u8]) {
         if data.is_empty() {
             return;
@@ -264,9 +264,9 @@ mod tests {
 
     use super::*;
 
-    fn under_pressure_from(mark: usize) -> (Ring, Arc<MemoryBudget>) {
+    fn under_pressure_from(mark: usize) -> (ByteRing, Arc<MemoryBudget>) {
         let budget = Arc::new(MemoryBudget::new(mark, 8 << 20));
-        let mut ring = Ring::new(4 << 20);
+        let mut ring = ByteRing::new(4 << 20);
         ring.set_memory(Some(budget.clone()));
         (ring, budget)
     }
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_limit_rises_to_a_part_of_the_memory_that_is_left_and_falls_freely() {
         let budget = Arc::new(MemoryBudget::new(1_000_000, 2_000_000));
-        let mut ring = Ring::new(50_000);
+        let mut ring = ByteRing::new(50_000);
         ring.set_memory(Some(budget.clone()));
         ring.tune_limit(300_000);
         assert_eq!(ring.limit(), 250_000);
@@ -322,7 +322,7 @@ mod tests {
             limit in 1_usize..1_200,
             steps in prop::collection::vec((any::<bool>(), 0_usize..400), 0..60),
         ) {
-            let mut ring = Ring::new(limit);
+            let mut ring = ByteRing::new(limit);
             let mut model = VecDeque::new();
             let mut next = 0_u8;
             for (is_push, amount) in steps {
@@ -350,7 +350,7 @@ mod tests {
             more in 0_usize..900,
             rest in 0_usize..900,
         ) {
-            let mut ring = Ring::new(1_200);
+            let mut ring = ByteRing::new(1_200);
             let data: Vec<u8> = (0..1_800).map(|at| at as u8).collect();
             let pushed = ring.push(&data[..900]);
             ring.consume(read);
@@ -371,7 +371,7 @@ mod tests {
             distance in 0_usize..600,
             early in prop::collection::vec(any::<u8>(), 1..200),
         ) {
-            let mut ring = Ring::new(1_200);
+            let mut ring = ByteRing::new(1_200);
             ring.push(&vec![0; head]);
             ring.consume(head);
             ring.place(distance, &early);

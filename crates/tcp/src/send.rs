@@ -13,7 +13,7 @@ mod window;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recovery::{Phase, Recovery};
+use recovery::{Recovery, RecoveryPhase};
 use rheostat_base::Time;
 use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use round_trip::RoundTrip;
@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::congestion::{Acked, Controller};
 use crate::deadline::Deadline;
 use crate::memory::MemoryBudget;
-use crate::ring::Ring;
+use crate::ring::ByteRing;
 use crate::segment::Header;
 use crate::sequence::{SequenceNumber, SequenceRange};
 
@@ -69,9 +69,9 @@ pub(crate) struct GaveUp;
 /// any of it can be sent again as it was.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Sender {
+pub(crate) struct SendHalf {
     /// Data from `una` on.
-    data: Ring,
+    data: ByteRing,
     una: SequenceNumber,
     next: SequenceNumber,
     congestion: Controller,
@@ -94,13 +94,13 @@ pub(crate) struct Sender {
     must_probe: bool,
 }
 
-impl Sender {
-    /// Where [`Sender::prefetch`] asks for a line.
+impl SendHalf {
+    /// Where [`SendHalf::prefetch`] asks for a line.
     #[cfg(test)]
     pub(crate) const PREFETCHED: [usize; 3] = [
-        std::mem::offset_of!(Sender, round_trip),
-        std::mem::offset_of!(Sender, timer),
-        std::mem::offset_of!(Sender, terms),
+        std::mem::offset_of!(SendHalf, round_trip),
+        std::mem::offset_of!(SendHalf, timer),
+        std::mem::offset_of!(SendHalf, terms),
     ];
 
     /// Asks for the lines that a segment touches, but for the first, which is not the sender's alone.
@@ -112,11 +112,11 @@ impl Sender {
     }
 
     /// Nothing has been sent but the SYN, which comes before `next`.
-    pub(crate) fn new(config: &Config, next: SequenceNumber) -> Sender {
+    pub(crate) fn new(config: &Config, next: SequenceNumber) -> SendHalf {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };
-        let mut data = Ring::new(config.initial_send_buffer.min(config.send_buffer));
+        let mut data = ByteRing::new(config.initial_send_buffer.min(config.send_buffer));
         data.limit_under_pressure(config.mss.into());
-        Sender {
+        SendHalf {
             data,
             una: next,
             next,
@@ -182,7 +182,7 @@ impl Sender {
 
     /// Duplicate acknowledgements since the last that was not one, and whether a loss is being repaired.
     pub(crate) fn repairs(&self) -> (u32, bool) {
-        (self.recovery.duplicates(), self.recovery.phase() != Phase::Open)
+        (self.recovery.duplicates(), self.recovery.phase() != RecoveryPhase::Open)
     }
 
     /// What the peer takes beyond what it has acknowledged.
@@ -261,7 +261,7 @@ impl Sender {
     }
 
     /// The buffer.
-    pub(crate) fn data(&mut self) -> &mut Ring {
+    pub(crate) fn data(&mut self) -> &mut ByteRing {
         &mut self.data
     }
 
@@ -367,8 +367,8 @@ impl Sender {
         now: Time,
     ) {
         // The acknowledgement that ends a fast recovery finds the window at its threshold, and leaves it there.
-        let may_grow =
-            self.is_limited_by_congestion() && !matches!(self.recovery.phase(), Phase::Fast { .. });
+        let may_grow = self.is_limited_by_congestion()
+            && !matches!(self.recovery.phase(), RecoveryPhase::Fast { .. });
         let bytes = ack.since(self.una);
         let data = bytes.min(self.data.len() as u32);
         if data < bytes {
@@ -451,7 +451,7 @@ impl Sender {
         self.timer.set(wait, now, |wait, probes| interval(round_trip, wait, probes, config));
     }
 
-    /// When [`Sender::handle_timeout`] is due.
+    /// When [`SendHalf::handle_timeout`] is due.
     pub(crate) fn deadline(&self, config: &Config) -> Deadline {
         if self.timer.waits_for().is_none() {
             return Deadline::NONE;

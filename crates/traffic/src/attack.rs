@@ -16,10 +16,10 @@ use rheostat_packet::LinkType;
 pub use config::{AttackConfig, AttackKind};
 
 use crate::SourceError;
-use crate::frame::{self, Endpoints, Packet, Tcp, Transport};
+use crate::frame::{self, FrameEndpoints, FramePacket, FrameTransport, Tcp};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
-use crate::visit::{Visit, Visits};
+use crate::visit::{OngoingVisit, Visits};
 use rheostat_io::{Arrival, Source};
 
 /// Hosts that an attack on a service comes from, each with four connections at a time, on average.
@@ -71,37 +71,47 @@ struct Attackers {
 }
 
 impl Attackers {
-    fn next_packet(&mut self) -> Packet {
+    fn next_packet(&mut self) -> FramePacket {
         let (rng, target) = (&mut self.rng, (self.target.ip(), self.target.port()));
         let ipv6 = self.target.is_ipv6();
         match self.kind {
             AttackKind::SynFlood => {
                 let from = (outsider::draw(ipv6, rng), rng.random_range(1_024..=u16::MAX));
-                inbound(from, target, Transport::Tcp(Tcp::syn(rng.random())), 0)
+                inbound(from, target, FrameTransport::Tcp(Tcp::syn(rng.random())), 0)
             }
             AttackKind::UdpFlood => {
                 let from = (outsider::draw(ipv6, rng), rng.random_range(1_024..=u16::MAX));
                 let to = (target.0, rng.random_range(1..=u16::MAX));
-                inbound(from, to, Transport::Udp, rng.random_range(0..=1_400))
+                inbound(from, to, FrameTransport::Udp, rng.random_range(0..=1_400))
             }
             AttackKind::Scan => {
                 let (to, from_port) = scanned(target.0, self.sent);
                 let from = (outsider::scanner(ipv6), from_port);
-                inbound(from, to, Transport::Tcp(Tcp::syn(rng.random())), 0)
+                inbound(from, to, FrameTransport::Tcp(Tcp::syn(rng.random())), 0)
             }
             AttackKind::Service => {
                 let (bots, service) = (&self.bots, self.target);
                 self.visits.next_packet(rng, |rng| {
                     let bot = bots[rng.random_range(0..bots.len())];
-                    Visit::new((bot, rng.random_range(1_024..=u16::MAX)), service, false)
+                    OngoingVisit::new((bot, rng.random_range(1_024..=u16::MAX)), service, false)
                 })
             }
         }
     }
 }
 
-fn inbound(from: (IpAddr, u16), to: (IpAddr, u16), transport: Transport, payload: usize) -> Packet {
-    Packet { endpoints: Endpoints::between(from, to), from_client: false, transport, payload }
+fn inbound(
+    from: (IpAddr, u16),
+    to: (IpAddr, u16),
+    transport: FrameTransport,
+    payload: usize,
+) -> FramePacket {
+    FramePacket {
+        endpoints: FrameEndpoints::between(from, to),
+        from_client: false,
+        transport,
+        payload,
+    }
 }
 
 /// Where the packet of this number of a scan goes, and from which port: through the ports, then the hosts of

@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use rheostat_packet::LinkType;
 
 use crate::SourceError;
-use crate::frame::{self, Endpoints, Packet, Tcp, Transport};
+use crate::frame::{self, FrameEndpoints, FramePacket, FrameTransport, Tcp};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
 use crate::usual::{NUMBERS, Usual, check_rate, check_share};
@@ -58,7 +58,7 @@ impl Elephant {
         let mut rng = SmallRng::seed_from_u64(!config.seed);
         let mut arrivals = Poisson::new(rate * config.share);
         arrivals.pass(&mut rng);
-        let endpoints = Endpoints::of_flow(NUMBERS, config.ipv6, 443);
+        let endpoints = FrameEndpoints::of_flow(NUMBERS, config.ipv6, 443);
         let headers = if config.ipv6 { 74 } else { 54 };
         let segment = 1_514 - headers;
         let download =
@@ -78,7 +78,7 @@ struct Download {
     rng: SmallRng,
     arrivals: Poisson,
     /// From the client's side.
-    endpoints: Endpoints,
+    endpoints: FrameEndpoints,
     /// Bytes of a full segment.
     segment: usize,
     sent: u64,
@@ -99,8 +99,8 @@ impl Source for Download {
         let counter = if from_client { &mut self.client } else { &mut self.server };
         *counter = counter.wrapping_add(tcp.control_bytes() + payload as u32);
         let endpoints = if from_client { self.endpoints } else { self.endpoints.reversed() };
-        let transport = Transport::Tcp(tcp);
-        frame::write(&Packet { endpoints, from_client, transport, payload }, frame);
+        let transport = FrameTransport::Tcp(tcp);
+        frame::write(&FramePacket { endpoints, from_client, transport, payload }, frame);
         let time = self.arrivals.now();
         self.sent += 1;
         self.arrivals.pass(&mut self.rng);

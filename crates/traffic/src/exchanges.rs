@@ -7,7 +7,7 @@ use rand_distr::{Distribution as _, Zipf};
 use rheostat_packet::LinkType;
 
 use crate::SourceError;
-use crate::frame::{self, Endpoints, Packet, Transport};
+use crate::frame::{self, FrameEndpoints, FramePacket, FrameTransport};
 use crate::poisson::Poisson;
 use crate::usual::{NUMBERS, check_rate, check_share};
 use rheostat_io::{Arrival, Source};
@@ -140,11 +140,11 @@ impl Source for Exchanges {
         };
         let answers = &mut self.answers[flow as usize];
         let from_client = !std::mem::replace(answers, !*answers);
-        let endpoints = Endpoints::of_flow(number, false, port);
-        let packet = Packet {
+        let endpoints = FrameEndpoints::of_flow(number, false, port);
+        let packet = FramePacket {
             endpoints: if from_client { endpoints } else { endpoints.reversed() },
             from_client,
-            transport: Transport::Udp,
+            transport: FrameTransport::Udp,
             payload: self.config.size - HEADERS,
         };
         frame::write(&packet, frame);

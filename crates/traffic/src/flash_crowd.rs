@@ -19,11 +19,11 @@ use rheostat_packet::LinkType;
 pub use config::FlashCrowdConfig;
 
 use crate::SourceError;
-use crate::frame::{self, Endpoints};
+use crate::frame::{self, FrameEndpoints};
 use crate::merged::Merged;
 use crate::poisson::Poisson;
 use crate::usual::NUMBERS;
-use crate::visit::{Visit, Visits};
+use crate::visit::{OngoingVisit, Visits};
 use rheostat_io::{Arrival, Source};
 
 /// The mix, and now and then a crowd.
@@ -94,8 +94,8 @@ impl Source for Crowd {
         let packet = self.visits.next_packet(&mut self.rng, |_| {
             let number = NUMBERS + *came;
             *came += 1;
-            let visitor = Endpoints::of_flow(number, service.is_ipv6(), 0).source();
-            Visit::new(visitor, service, true)
+            let visitor = FrameEndpoints::of_flow(number, service.is_ipv6(), 0).source();
+            OngoingVisit::new(visitor, service, true)
         });
         frame::write(&packet, frame);
         self.arrivals.pass(&mut self.rng);

@@ -18,15 +18,15 @@ pub(crate) fn server_isn(client: u32) -> u32 {
 
 /// The endpoints of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Endpoints {
+pub(crate) struct FrameEndpoints {
     source: (IpAddr, u16),
     destination: (IpAddr, u16),
 }
 
-impl Endpoints {
+impl FrameEndpoints {
     /// Client and server of flow `number`, which serves on `port`. Numbers below 2^38 have different
     /// endpoints.
-    pub(crate) fn of_flow(number: u64, ipv6: bool, port: u16) -> Endpoints {
+    pub(crate) fn of_flow(number: u64, ipv6: bool, port: u16) -> FrameEndpoints {
         let (client, server) = crate::picker::tuple_of(number);
         let address = |v4: Ipv4Addr, prefix: u128| -> IpAddr {
             match ipv6 {
@@ -34,23 +34,23 @@ impl Endpoints {
                 false => v4.into(),
             }
         };
-        Endpoints {
+        FrameEndpoints {
             source: (address(client.0, 0xfd00 << 112), client.1),
             destination: (address(server.0, 0x2001_0db8 << 96), port),
         }
     }
 
     /// Any two ends of one family.
-    pub(crate) fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Endpoints {
-        Endpoints { source, destination }
+    pub(crate) fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> FrameEndpoints {
+        FrameEndpoints { source, destination }
     }
 
     pub(crate) fn source(&self) -> (IpAddr, u16) {
         self.source
     }
 
-    pub(crate) fn reversed(self) -> Endpoints {
-        Endpoints { source: self.destination, destination: self.source }
+    pub(crate) fn reversed(self) -> FrameEndpoints {
+        FrameEndpoints { source: self.destination, destination: self.source }
     }
 }
 
@@ -91,7 +91,7 @@ impl Tcp {
 
 /// What lies above IP.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Transport {
+pub(crate) enum FrameTransport {
     Tcp(Tcp),
     Udp,
     Echo { reply: bool, sequence: u16 },
@@ -99,19 +99,19 @@ pub(crate) enum Transport {
 
 /// One packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
-    pub(crate) endpoints: Endpoints,
+pub(crate) struct FramePacket {
+    pub(crate) endpoints: FrameEndpoints,
     pub(crate) from_client: bool,
-    pub(crate) transport: Transport,
+    pub(crate) transport: FrameTransport,
     pub(crate) payload: usize,
 }
 
 /// Replaces the contents of `frame` by the packet.
-pub(crate) fn write(packet: &Packet, frame: &mut Vec<u8>) {
-    let Endpoints { source, destination } = packet.endpoints;
+pub(crate) fn write(packet: &FramePacket, frame: &mut Vec<u8>) {
+    let FrameEndpoints { source, destination } = packet.endpoints;
     let ports = (source.1, destination.1);
     let transport = match packet.transport {
-        Transport::Tcp(tcp) => Built::Tcp(TcpHeader {
+        FrameTransport::Tcp(tcp) => Built::Tcp(TcpHeader {
             ports,
             seq: tcp.seq,
             ack: tcp.ack,
@@ -120,8 +120,8 @@ pub(crate) fn write(packet: &Packet, frame: &mut Vec<u8>) {
             urgent: 0,
             options: if tcp.flags & TcpFlags::SYN != 0 { &SYN_OPTIONS } else { &[] },
         }),
-        Transport::Udp => Built::Udp { ports },
-        Transport::Echo { reply, sequence } => {
+        FrameTransport::Udp => Built::Udp { ports },
+        FrameTransport::Echo { reply, sequence } => {
             let kind = match (source.0.is_ipv4(), reply) {
                 (true, false) => 8,
                 (true, true) => 0,

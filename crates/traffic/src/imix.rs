@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_packet::LinkType;
 
 use crate::SourceError;
-use crate::frame::{self, Endpoints, Packet, Transport};
+use crate::frame::{self, FrameEndpoints, FramePacket, FrameTransport};
 use crate::poisson::Poisson;
 use crate::usual::check_rate;
 use rheostat_io::{Arrival, Source};
@@ -71,10 +71,10 @@ impl Source for Imix {
         let flow = self.rng.random_range(0..self.config.flows);
         let ipv6 = f64::from(flow) < f64::from(self.config.flows) * self.config.ipv6_share;
         let headers = UDP_HEADER + if ipv6 { 40 } else { 20 };
-        let packet = Packet {
-            endpoints: Endpoints::of_flow(flow.into(), ipv6, 5_001),
+        let packet = FramePacket {
+            endpoints: FrameEndpoints::of_flow(flow.into(), ipv6, 5_001),
             from_client: true,
-            transport: Transport::Udp,
+            transport: FrameTransport::Udp,
             payload: GENOME[self.place].saturating_sub(headers),
         };
         frame::write(&packet, frame);

@@ -8,12 +8,12 @@ use rheostat_io::{Arrival, Source};
 /// an earlier source come first.
 #[derive(Debug)]
 pub struct Merged<S> {
-    parts: Vec<Part<S>>,
+    parts: Vec<MergedPart<S>>,
 }
 
 /// A source, and the packet it has next.
 #[derive(Debug)]
-struct Part<S> {
+struct MergedPart<S> {
     source: S,
     frame: Vec<u8>,
     next: Option<Arrival>,
@@ -25,7 +25,7 @@ impl<S: Source> Merged<S> {
         let part = |mut source: S| {
             let mut frame = Vec::new();
             let next = source.next(&mut frame);
-            Part { source, frame, next }
+            MergedPart { source, frame, next }
         };
         Merged { parts: sources.into_iter().map(part).collect() }
     }

@@ -30,9 +30,9 @@ use rand::{Rng, SeedableRng};
 use rheostat_base::Time;
 use rheostat_packet::LinkType;
 
-use crate::frame::{self, Packet};
+use crate::frame::{self, FramePacket};
 use crate::poisson::Poisson;
-use flow::{Flow, Sizes};
+use flow::{FlowSizes, MixFlow};
 use rheostat_io::{Arrival, Source};
 use wheel::Wheel;
 
@@ -41,9 +41,9 @@ use wheel::Wheel;
 pub struct Mix {
     config: MixConfig,
     rng: SmallRng,
-    flows: Vec<Flow>,
+    flows: Vec<MixFlow>,
     wheel: Wheel,
-    sizes: Sizes,
+    sizes: FlowSizes,
     /// Numbers flows in the order they start; no two have the same endpoints.
     started: u64,
     sent: u64,
@@ -62,11 +62,11 @@ impl Mix {
         let mut wheel = Wheel::new(config.flows);
         let mut flows = Vec::with_capacity(config.flows as usize);
         for index in 0..config.flows {
-            flows.push(Flow::start(u64::from(index), &config, wheel.span(), &mut rng));
+            flows.push(MixFlow::start(u64::from(index), &config, wheel.span(), &mut rng));
             wheel.schedule(index, rng.random_range(1..=wheel.span()));
         }
         let started = u64::from(config.flows);
-        let sizes = Sizes::default();
+        let sizes = FlowSizes::default();
         let arrivals = Poisson::new(config.packets_per_second as f64);
         Ok(Mix { config, rng, flows, wheel, sizes, started, sent: 0, arrivals })
     }
@@ -77,12 +77,12 @@ impl Mix {
     }
 
     /// The next packet of the flow that is due next.
-    fn next_packet(&mut self) -> Packet {
+    fn next_packet(&mut self) -> FramePacket {
         let index = self.wheel.next();
         let flow = &mut self.flows[index as usize];
         let packet = flow.next_packet(self.config.clients_only, &mut self.sizes, &mut self.rng);
         if flow.is_over() {
-            *flow = Flow::start(self.started, &self.config, self.wheel.span(), &mut self.rng);
+            *flow = MixFlow::start(self.started, &self.config, self.wheel.span(), &mut self.rng);
             self.started += 1;
         }
         let pause = flow.pause(&mut self.rng);

@@ -26,7 +26,7 @@ pub use timeline::OverTime;
 
 use crate::stamps::Stamps;
 use burstiness::Windows;
-use flows::Flows;
+use flows::FlowStatistics;
 use protocols::Protocols;
 use sizes::Sizes;
 use timeline::Timeline;
@@ -38,7 +38,7 @@ pub struct Statistics {
     last: Time,
     sizes: Sizes,
     protocols: Protocols,
-    flows: Flows,
+    flows: FlowStatistics,
     timeline: Timeline,
     windows: Windows,
 }
@@ -58,7 +58,7 @@ impl Statistics {
             last: Time::ZERO,
             sizes: Sizes::default(),
             protocols: Protocols::default(),
-            flows: Flows::default(),
+            flows: FlowStatistics::default(),
             timeline: Timeline::default(),
             windows: Windows::default(),
         }

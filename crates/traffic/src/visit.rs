@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::frame::{Endpoints, Packet, Tcp, Transport, server_isn};
+use crate::frame::{FrameEndpoints, FramePacket, FrameTransport, Tcp, server_isn};
 
 /// Packets of a visit.
 const LENGTH: u8 = 8;
@@ -12,24 +12,28 @@ const ANSWER: usize = 1_200;
 
 /// A visit under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Visit {
-    endpoints: Endpoints,
+pub(crate) struct OngoingVisit {
+    endpoints: FrameEndpoints,
     /// Initial sequence numbers of visitor and service.
     initial: (u32, u32),
     step: u8,
     from_inside: bool,
 }
 
-impl Visit {
+impl OngoingVisit {
     /// A visit that begins. Of visitor and service, one is inside.
-    pub(crate) fn new(visitor: (IpAddr, u16), service: SocketAddr, from_inside: bool) -> Visit {
-        let endpoints = Endpoints::between(visitor, (service.ip(), service.port()));
+    pub(crate) fn new(
+        visitor: (IpAddr, u16),
+        service: SocketAddr,
+        from_inside: bool,
+    ) -> OngoingVisit {
+        let endpoints = FrameEndpoints::between(visitor, (service.ip(), service.port()));
         let low = match visitor.0 {
             IpAddr::V4(v4) => v4.to_bits(),
             IpAddr::V6(v6) => v6.to_bits() as u32,
         };
         let initial = low.wrapping_mul(0x9e37_79b9).wrapping_add(u32::from(visitor.1) << 8);
-        Visit { endpoints, initial: (initial, server_isn(initial)), step: 0, from_inside }
+        OngoingVisit { endpoints, initial: (initial, server_isn(initial)), step: 0, from_inside }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -37,7 +41,7 @@ impl Visit {
     }
 
     /// What is sent next; the visit must not be over.
-    pub(crate) fn next_packet(&mut self) -> Packet {
+    pub(crate) fn next_packet(&mut self) -> FramePacket {
         let (visitor, service) = self.initial;
         // What each side has sent: a SYN counts as one byte, and so does a FIN.
         let asked = visitor.wrapping_add(1 + REQUEST as u32);
@@ -56,14 +60,14 @@ impl Visit {
         self.step += 1;
         let endpoints = if from_visitor { self.endpoints } else { self.endpoints.reversed() };
         let from_client = from_visitor == self.from_inside;
-        Packet { endpoints, from_client, transport: Transport::Tcp(tcp), payload }
+        FramePacket { endpoints, from_client, transport: FrameTransport::Tcp(tcp), payload }
     }
 }
 
 /// Visits that go on at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Visits {
-    under_way: Vec<Visit>,
+    under_way: Vec<OngoingVisit>,
     /// How many there are as soon as so many packets have come.
     at_once: usize,
 }
@@ -78,8 +82,8 @@ impl Visits {
     pub(crate) fn next_packet<R: rand::Rng>(
         &mut self,
         rng: &mut R,
-        begin: impl FnOnce(&mut R) -> Visit,
-    ) -> Packet {
+        begin: impl FnOnce(&mut R) -> OngoingVisit,
+    ) -> FramePacket {
         let place = if self.under_way.len() < self.at_once {
             let visit = begin(rng);
             self.under_way.push(visit);

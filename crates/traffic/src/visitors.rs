@@ -12,10 +12,10 @@ use rheostat_packet::LinkType;
 
 use crate::SourceError;
 use crate::attack::outsider;
-use crate::frame::{self, Endpoints};
+use crate::frame::{self, FrameEndpoints};
 use crate::poisson::Poisson;
 use crate::usual::check_rate;
-use crate::visit::{Visit, Visits};
+use crate::visit::{OngoingVisit, Visits};
 use rheostat_io::{Arrival, Source};
 
 /// The settings of visitors.
@@ -83,11 +83,11 @@ impl Source for Visitors {
         let mut packet = self.visits.next_packet(&mut self.rng, |rng| {
             let visitor =
                 (outsider::draw(target.is_ipv6(), rng), rng.random_range(1_024..=u16::MAX));
-            Visit::new(visitor, target, false)
+            OngoingVisit::new(visitor, target, false)
         });
         if let Some(server) = server.filter(|_| packet.from_client) {
             let visitor = packet.endpoints.reversed().source();
-            packet.endpoints = Endpoints::between((server.ip(), server.port()), visitor);
+            packet.endpoints = FrameEndpoints::between((server.ip(), server.port()), visitor);
         }
         frame::write(&packet, frame);
         self.arrivals.pass(&mut self.rng);

@@ -11,13 +11,13 @@ const RHEO: &str = "rheo";
 
 /// The name and the version of a program, as `--help` and `--version` print them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct AppProgram {
     given: Option<(&'static str, &'static str)>,
 }
 
-impl Program {
-    pub(super) fn named(name: &'static str, version: &'static str) -> Program {
-        Program { given: Some((name, version)) }
+impl AppProgram {
+    pub(super) fn named(name: &'static str, version: &'static str) -> AppProgram {
+        AppProgram { given: Some((name, version)) }
     }
 
     /// The command line `command` with the name and the version of the program, which was called as `first`.

@@ -66,7 +66,7 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// A conversation with a running instance.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ControlClient {
     reader: BufReader<UnixStream>,
 }
 
@@ -75,13 +75,13 @@ impl Target {
     ///
     /// # Errors
     /// [`ClientError`] when none is found, or it does not listen.
-    pub(crate) fn connect(&self) -> Result<Client, ClientError> {
+    pub(crate) fn connect(&self) -> Result<ControlClient, ClientError> {
         let path = match &self.control {
             Some(path) => path.clone(),
             None => only_socket(Path::new(FOLDER))?,
         };
         match UnixStream::connect(&path) {
-            Ok(stream) => Ok(Client { reader: BufReader::new(stream) }),
+            Ok(stream) => Ok(ControlClient { reader: BufReader::new(stream) }),
             Err(source) => Err(ClientError::Connect { path, source }),
         }
     }
@@ -97,7 +97,7 @@ impl Target {
     }
 }
 
-impl Client {
+impl ControlClient {
     /// Sends a request.
     ///
     /// # Errors

@@ -27,11 +27,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Show the table.
-    Show(Device),
+    Show(TableDevice),
     /// Put the entries into another order.
     Shuffle {
         #[command(flatten)]
-        device: Device,
+        device: TableDevice,
         /// How many times, each once the one before is in force.
         #[arg(long, value_name = "N", default_value_t = 1)]
         times: u32,
@@ -45,7 +45,7 @@ enum Action {
     /// Write all entries.
     Set {
         #[command(flatten)]
-        device: Device,
+        device: TableDevice,
         /// For each bucket the number of its lane, counted from 0.
         #[arg(required = true)]
         entries: Vec<u16>,
@@ -53,7 +53,7 @@ enum Action {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-struct Device {
+struct TableDevice {
     /// The device, as the configuration names it.
     #[arg(long, value_name = "NAME")]
     device: String,
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
         }
         Action::Set { device, entries } => (device, Some(entries.clone()), None),
     };
-    let Device { device, json } = device.clone();
+    let TableDevice { device, json } = device.clone();
     let reply = args.target.ask(&Request::Table { device, entries, shuffle })?;
     match &reply {
         Reply::Table { .. } if json => {

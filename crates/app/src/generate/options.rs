@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// Kinds of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum TrafficKind {
     /// The synthetic internet mix.
     Mix,
     /// A capture at a rate of choice, in loops and copies with other hosts each.
@@ -46,7 +46,7 @@ pub(super) enum AttackName {
 pub(super) struct Options {
     /// The kind of traffic; a capture given by --input alone is taken as it is.
     #[arg(long, value_name = "KIND")]
-    pub(super) traffic: Option<Kind>,
+    pub(super) traffic: Option<TrafficKind>,
     /// The capture to replay, or to describe as it is.
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
@@ -130,13 +130,20 @@ pub(crate) enum OptionError {
     NoInput,
 }
 
-const MIXES: &[Kind] = &[Kind::Mix, Kind::Elephant, Kind::FlashCrowd, Kind::Attack];
-const FLOWING: &[Kind] = &[Kind::Mix, Kind::Elephant, Kind::FlashCrowd, Kind::Attack, Kind::Imix];
+const MIXES: &[TrafficKind] =
+    &[TrafficKind::Mix, TrafficKind::Elephant, TrafficKind::FlashCrowd, TrafficKind::Attack];
+const FLOWING: &[TrafficKind] = &[
+    TrafficKind::Mix,
+    TrafficKind::Elephant,
+    TrafficKind::FlashCrowd,
+    TrafficKind::Attack,
+    TrafficKind::Imix,
+];
 
 impl Options {
     /// The requested kind; none for a capture as it is.
-    pub(super) fn kind(&self) -> Option<Kind> {
-        self.traffic.or(if self.input.is_some() { None } else { Some(Kind::Mix) })
+    pub(super) fn kind(&self) -> Option<TrafficKind> {
+        self.traffic.or(if self.input.is_some() { None } else { Some(TrafficKind::Mix) })
     }
 
     /// Packets per second.
@@ -151,31 +158,39 @@ impl Options {
     /// Refuses options that the requested traffic does not use.
     pub(super) fn check(&self) -> Result<(), OptionError> {
         let kind = self.kind();
-        let any = Kind::value_variants();
+        let any = TrafficKind::value_variants();
         let given = [
-            ("--input", self.input.is_some() && kind.is_some(), &[Kind::Replay][..]),
+            ("--input", self.input.is_some() && kind.is_some(), &[TrafficKind::Replay][..]),
             ("--rate", self.rate.is_some(), any),
             ("--step", !self.steps.is_empty(), any),
             ("--seed", self.seed.is_some(), any),
             ("--flows", self.flows.is_some(), FLOWING),
             ("--ipv6-share", self.ipv6_share.is_some(), FLOWING),
             ("--zipf", self.zipf.is_some(), MIXES),
-            ("--longest", self.longest.is_some(), &[Kind::Mix]),
-            ("--share", self.share.is_some(), &[Kind::Elephant, Kind::Attack]),
-            ("--ipv6", self.ipv6, &[Kind::Elephant]),
-            ("--factor", self.factor.is_some(), &[Kind::FlashCrowd]),
-            ("--at", self.at.is_some(), &[Kind::FlashCrowd]),
-            ("--lasting", self.lasting.is_some(), &[Kind::FlashCrowd]),
-            ("--every", self.every.is_some(), &[Kind::FlashCrowd]),
-            ("--visitors", self.visitors.is_some(), &[Kind::FlashCrowd, Kind::Visitors]),
-            ("--attack", self.attack.is_some(), &[Kind::Attack]),
-            ("--target", self.target.is_some(), &[Kind::FlashCrowd, Kind::Attack, Kind::Visitors]),
-            ("--server", self.server.is_some(), &[Kind::Visitors]),
-            ("--loops", self.loops.is_some(), &[Kind::Replay]),
-            ("--copies", self.copies.is_some(), &[Kind::Replay]),
-            ("--longest-gap", self.longest_gap.is_some() && kind.is_some(), &[Kind::Replay]),
+            ("--longest", self.longest.is_some(), &[TrafficKind::Mix]),
+            ("--share", self.share.is_some(), &[TrafficKind::Elephant, TrafficKind::Attack]),
+            ("--ipv6", self.ipv6, &[TrafficKind::Elephant]),
+            ("--factor", self.factor.is_some(), &[TrafficKind::FlashCrowd]),
+            ("--at", self.at.is_some(), &[TrafficKind::FlashCrowd]),
+            ("--lasting", self.lasting.is_some(), &[TrafficKind::FlashCrowd]),
+            ("--every", self.every.is_some(), &[TrafficKind::FlashCrowd]),
+            (
+                "--visitors",
+                self.visitors.is_some(),
+                &[TrafficKind::FlashCrowd, TrafficKind::Visitors],
+            ),
+            ("--attack", self.attack.is_some(), &[TrafficKind::Attack]),
+            (
+                "--target",
+                self.target.is_some(),
+                &[TrafficKind::FlashCrowd, TrafficKind::Attack, TrafficKind::Visitors],
+            ),
+            ("--server", self.server.is_some(), &[TrafficKind::Visitors]),
+            ("--loops", self.loops.is_some(), &[TrafficKind::Replay]),
+            ("--copies", self.copies.is_some(), &[TrafficKind::Replay]),
+            ("--longest-gap", self.longest_gap.is_some() && kind.is_some(), &[TrafficKind::Replay]),
         ];
-        let fits = |of: &[Kind]| kind.is_some_and(|kind| of.contains(&kind));
+        let fits = |of: &[TrafficKind]| kind.is_some_and(|kind| of.contains(&kind));
         match given.into_iter().find(|(_, given, of)| *given && !fits(of)) {
             Some((option, _, of)) => Err(OptionError::Useless {
                 option,
@@ -184,7 +199,9 @@ impl Options {
                 }),
                 of: of.iter().map(|kind| format!("--traffic {}", name(*kind))).collect(),
             }),
-            None if kind == Some(Kind::Replay) && self.input.is_none() => Err(OptionError::NoInput),
+            None if kind == Some(TrafficKind::Replay) && self.input.is_none() => {
+                Err(OptionError::NoInput)
+            }
             None => Ok(()),
         }
     }
@@ -198,7 +215,7 @@ impl Options {
     }
 }
 
-fn name(kind: Kind) -> String {
+fn name(kind: TrafficKind) -> String {
     kind.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 

@@ -10,7 +10,7 @@ use rheostat_traffic::{
     Source, SourceError, Stepped, Usual, Visitors, VisitorsConfig,
 };
 
-use super::options::{Kind, OptionError, Options};
+use super::options::{OptionError, Options, TrafficKind};
 use super::{Args, Error};
 
 /// Packets of endless traffic, unless a limit is given.
@@ -32,8 +32,8 @@ pub(super) fn open(args: &Args) -> Result<Opened, Error> {
             let status = source.status();
             Opened { source: Box::new(source), warnings: Box::new(move || status.warnings()) }
         }
-        (Some(Kind::Replay), Some(file)) => replay(options, file)?,
-        (Some(Kind::Visitors), _) => Opened {
+        (Some(TrafficKind::Replay), Some(file)) => replay(options, file)?,
+        (Some(TrafficKind::Visitors), _) => Opened {
             source: Box::new(Visitors::new(visitors(options))?),
             warnings: Box::new(Vec::new),
         },
@@ -80,7 +80,7 @@ fn visitors(options: &Options) -> VisitorsConfig {
 }
 
 /// Traffic that is not read from a file.
-fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+fn generated(kind: TrafficKind, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     let mix = MixConfig::default();
     // More than fit are more than are possible.
     let number = |given: Option<u64>, usual: u32| {
@@ -93,7 +93,7 @@ fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceErr
     let (packets_per_second, seed) = (options.rate(), options.seed());
     let (crowd, attack) = (FlashCrowdConfig::default(), AttackConfig::default());
     Ok(match kind {
-        Kind::Mix => Box::new(Mix::new(MixConfig {
+        TrafficKind::Mix => Box::new(Mix::new(MixConfig {
             flows,
             zipf,
             longest: number(options.longest, mix.longest),
@@ -102,17 +102,17 @@ fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceErr
             seed,
             ..mix
         })?),
-        Kind::Imix => {
+        TrafficKind::Imix => {
             Box::new(Imix::new(ImixConfig { packets_per_second, flows, ipv6_share, seed })?)
         }
-        Kind::Elephant => Box::new(Elephant::new(&ElephantConfig {
+        TrafficKind::Elephant => Box::new(Elephant::new(&ElephantConfig {
             packets_per_second,
             share: options.share.unwrap_or(ElephantConfig::default().share),
             ipv6: options.ipv6,
             usual,
             seed,
         })?),
-        Kind::FlashCrowd => Box::new(FlashCrowd::new(&FlashCrowdConfig {
+        TrafficKind::FlashCrowd => Box::new(FlashCrowd::new(&FlashCrowdConfig {
             packets_per_second,
             factor: options.factor.unwrap_or(crowd.factor),
             at: options.at.unwrap_or(crowd.at),
@@ -123,7 +123,7 @@ fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceErr
             usual,
             seed,
         })?),
-        Kind::Attack => Box::new(Attack::new(&AttackConfig {
+        TrafficKind::Attack => Box::new(Attack::new(&AttackConfig {
             packets_per_second,
             kind: options.attack.map_or(attack.kind, AttackKind::from),
             share: options.share.unwrap_or(attack.share),
@@ -131,6 +131,8 @@ fn generated(kind: Kind, options: &Options) -> Result<Box<dyn Source>, SourceErr
             usual,
             seed,
         })?),
-        Kind::Replay | Kind::Visitors => unreachable!("they are made from other options"),
+        TrafficKind::Replay | TrafficKind::Visitors => {
+            unreachable!("they are made from other options")
+        }
     })
 }

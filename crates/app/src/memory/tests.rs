@@ -1,7 +1,7 @@
 use super::*;
 
 fn plan() -> MemoryPlan {
-    let part = |what, bytes, setting| Part { what, bytes, from: "so many".into(), setting };
+    let part = |what, bytes, setting| MemoryPart { what, bytes, from: "so many".into(), setting };
     MemoryPlan {
         parts: vec![
             part("flow tables", 10 << 30, Some("[state] flows")),

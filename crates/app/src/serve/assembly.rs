@@ -19,12 +19,12 @@ use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
 use crate::assemble::{self, AssembleError};
 use crate::devices::{Devices, Opener};
-use crate::links::Watched;
+use crate::links::WatchedLink;
 use crate::network::{self, NoAddress, Wiring};
 use crate::workers::Workers;
 
 /// Everything of a run that does not depend on the application.
-pub(super) struct Assembly {
+pub(super) struct ServeAssembly {
     config: Config,
     clock: Clock,
     workers: Workers,
@@ -33,13 +33,13 @@ pub(super) struct Assembly {
     devices: Vec<Box<dyn Device>>,
     impaired: Vec<ImpairMonitor>,
     network: Arc<Network>,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedLink>,
     follower: Option<KernelFollower>,
     hasher: FlowHasher,
     secret: [u8; 16],
 }
 
-impl Assembly {
+impl ServeAssembly {
     /// Opens the devices of `config` for `workers`, behind a network with these faults. They take packets of `endpoints`, and all that
     /// they are configured to take if there are none.
     ///
@@ -50,7 +50,7 @@ impl Assembly {
         workers: Workers,
         endpoints: Endpoints,
         faults: Option<ImpairConfig>,
-    ) -> Result<Assembly, AssembleError> {
+    ) -> Result<ServeAssembly, AssembleError> {
         let mut rng = assemble::randomness(config.run.seed);
         let lanes = workers.lanes();
         let steering = Arc::new(steering(&config, &mut rng)?);
@@ -80,7 +80,7 @@ impl Assembly {
         let Wiring { network, follower, .. } = wiring.ok_or(NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
-        Ok(Assembly {
+        Ok(ServeAssembly {
             config,
             clock,
             workers,
@@ -137,7 +137,7 @@ impl Assembly {
     }
 
     /// The interfaces of live devices; to be followed while the run goes on.
-    pub(super) fn take_watched(&mut self) -> Vec<Watched> {
+    pub(super) fn take_watched(&mut self) -> Vec<WatchedLink> {
         std::mem::take(&mut self.watched)
     }
 

@@ -20,7 +20,7 @@ const NO_WATCHER: usize = usize::MAX;
 /// What workers and senders of work know of the lanes of a run.
 #[derive(Debug)]
 pub struct Attendance {
-    lanes: Box<[Lane]>,
+    lanes: Box<[AttendanceLane]>,
     workers: usize,
     /// Whether any lane is called. Written after the lane's flag (Release), taken before it is looked at (Acquire).
     has_calls: AtomicBool,
@@ -28,7 +28,7 @@ pub struct Attendance {
 
 #[derive(Debug)]
 #[repr(align(128))]
-struct Lane {
+struct AttendanceLane {
     /// Workers that have the lane, or come back to it by themselves.
     attendants: AtomicU32,
     /// The blocked worker to wake.
@@ -40,7 +40,7 @@ struct Lane {
 impl Attendance {
     /// Lanes that no worker attends.
     pub fn new(lanes: usize, workers: usize) -> Attendance {
-        let lane = || Lane {
+        let lane = || AttendanceLane {
             attendants: AtomicU32::new(0),
             watcher: AtomicUsize::new(NO_WATCHER),
             is_called: AtomicBool::new(false),

@@ -26,18 +26,18 @@ const TAKEN: u32 = 1 << 31;
 
 /// A value behind a lock that threads have in turn.
 pub struct FairLock<T> {
-    state: Line<AtomicU32>,
+    state: LockLine<AtomicU32>,
     /// A bit for each number whose thread waits.
-    waiting: Line<AtomicU64>,
+    waiting: LockLine<AtomicU64>,
     /// Accesses made.
-    accesses: Line<AtomicU32>,
+    accesses: LockLine<AtomicU32>,
     content: UnsafeCell<Content<T>>,
 }
 
 /// Cache lines of its own (two: the adjacent-line prefetcher pairs them), so that threads that ask do not slow the one that has
 /// the lock.
 #[repr(align(128))]
-struct Line<T>(T);
+struct LockLine<T>(T);
 
 struct Content<T> {
     value: T,
@@ -55,9 +55,9 @@ impl<T> FairLock<T> {
     /// A value that no thread has.
     pub fn new(value: T) -> FairLock<T> {
         FairLock {
-            state: Line(AtomicU32::new(0)),
-            waiting: Line(AtomicU64::new(0)),
-            accesses: Line(AtomicU32::new(0)),
+            state: LockLine(AtomicU32::new(0)),
+            waiting: LockLine(AtomicU64::new(0)),
+            accesses: LockLine(AtomicU32::new(0)),
             content: UnsafeCell::new(Content { value, is_poisoned: false }),
         }
     }

@@ -17,7 +17,7 @@ use super::{Arc, UnsafeCell};
 struct Padded<T>(T);
 
 #[derive(Debug)]
-struct Ring<T> {
+struct SpscRing<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
     mask: usize,
     /// Next slot to read. Written by the consumer (Release, after it moved items out), read by the
@@ -31,14 +31,14 @@ struct Ring<T> {
 // SAFETY: a slot is accessed by the producer while its index lies in [tail, head + capacity) and by
 // the consumer while it lies in [head, tail); the Release/Acquire edges on `tail` and `head` order
 // each change of hands. Items cross threads, so `T: Send` is all that is needed.
-unsafe impl<T: Send> Send for Ring<T> {}
+unsafe impl<T: Send> Send for SpscRing<T> {}
 // SAFETY: as above; `&Ring` gives access to slots only through the two unique handles.
-unsafe impl<T: Send> Sync for Ring<T> {}
+unsafe impl<T: Send> Sync for SpscRing<T> {}
 
 /// The writing end of a ring.
 #[derive(Debug)]
 pub struct Producer<T> {
-    ring: Arc<Ring<T>>,
+    ring: Arc<SpscRing<T>>,
     tail: usize,
     head_seen: usize,
 }
@@ -46,7 +46,7 @@ pub struct Producer<T> {
 /// The reading end of a ring.
 #[derive(Debug)]
 pub struct Consumer<T> {
-    ring: Arc<Ring<T>>,
+    ring: Arc<SpscRing<T>>,
     head: usize,
     tail_seen: usize,
 }
@@ -54,7 +54,7 @@ pub struct Consumer<T> {
 /// Makes a ring for at least `capacity` items, rounded up to a power of two.
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     let capacity = capacity.next_power_of_two();
-    let ring = Arc::new(Ring {
+    let ring = Arc::new(SpscRing {
         slots: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
         mask: capacity - 1,
         head: Padded(AtomicUsize::new(0)),
@@ -66,7 +66,7 @@ pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     )
 }
 
-impl<T> Ring<T> {
+impl<T> SpscRing<T> {
     fn capacity(&self) -> usize {
         self.mask + 1
     }
@@ -206,7 +206,7 @@ impl<T> Drop for Consumer<T> {
     }
 }
 
-impl<T> Drop for Ring<T> {
+impl<T> Drop for SpscRing<T> {
     fn drop(&mut self) {
         // Relaxed: both handles are gone, and the last `Arc` decrement ordered their accesses.
         let mut head = self.head.0.load(Ordering::Relaxed);

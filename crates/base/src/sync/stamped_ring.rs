@@ -16,7 +16,7 @@ use super::atomic::{AtomicUsize, Ordering};
 use super::{Arc, UnsafeCell};
 
 struct Ring<T> {
-    slots: Box<[Slot<T>]>,
+    slots: Box<[StampedSlot<T>]>,
     mask: usize,
     /// Items taken. Written by the consumer (Release, after it moved items out), read by the producer (Acquire, before it
     /// reuses their slots).
@@ -29,7 +29,7 @@ struct Taken(AtomicUsize);
 
 /// Two lines, which processors fetch together.
 #[repr(align(128))]
-struct Slot<T> {
+struct StampedSlot<T> {
     /// How many items there have been, the one in this slot included; 0 before the first. Written by the producer (Release,
     /// after it moved the item in), read by the consumer (Acquire, before it moves it out).
     stamp: AtomicUsize,
@@ -62,8 +62,10 @@ pub struct Consumer<T> {
 /// Makes a ring for at least `capacity` items, rounded up to a power of two.
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     let capacity = capacity.next_power_of_two();
-    let slot =
-        |_| Slot { stamp: AtomicUsize::new(0), item: UnsafeCell::new(MaybeUninit::uninit()) };
+    let slot = |_| StampedSlot {
+        stamp: AtomicUsize::new(0),
+        item: UnsafeCell::new(MaybeUninit::uninit()),
+    };
     let ring = Arc::new(Ring {
         slots: (0..capacity).map(slot).collect(),
         mask: capacity - 1,
@@ -75,7 +77,7 @@ pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 impl<T> Ring<T> {
     /// The slot of the item before which there were `before`.
     #[inline]
-    fn slot(&self, before: usize) -> &Slot<T> {
+    fn slot(&self, before: usize) -> &StampedSlot<T> {
         &self.slots[before & self.mask]
     }
 }

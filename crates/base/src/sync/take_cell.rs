@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_puts_the_value_back() {
-        struct Visit<'a>(&'a TakeCell<u32>, u32);
-        impl Drop for Visit<'_> {
+        struct CellVisit<'a>(&'a TakeCell<u32>, u32);
+        impl Drop for CellVisit<'_> {
             fn drop(&mut self) {
                 self.0.put_back(self.1).unwrap();
             }
@@ -113,7 +113,7 @@ mod tests {
         let cell = Arc::new(TakeCell::new(0));
         let taken = cell.clone();
         let thread = std::thread::spawn(move || {
-            let mut visit = Visit(&taken, taken.take().unwrap());
+            let mut visit = CellVisit(&taken, taken.take().unwrap());
             visit.1 = 1;
             panic!("half done");
         });

@@ -9,7 +9,7 @@ use rheostat_packet::wire::protocol::{SCTP, TCP, UDP};
 use rheostat_steer::Prefix;
 use thiserror::Error;
 
-use super::token::{Placed, Token, tokens};
+use super::token::{PlacedToken, Token, tokens};
 use super::{Expression, Term, Way};
 
 /// Longer texts are refused.
@@ -102,8 +102,8 @@ pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
     let expression = parser.any().map_err(wrong)?;
     match parser.peek() {
         None => Ok(expression),
-        Some(Placed { token: Token::Close, at }) => Err(wrong((at, Mistake::Unopened))),
-        Some(Placed { token, at }) => {
+        Some(PlacedToken { token: Token::Close, at }) => Err(wrong((at, Mistake::Unopened))),
+        Some(PlacedToken { token, at }) => {
             let word = if let Token::Word(word) = token { word } else { "(" };
             let word = if token == Token::Not { "not" } else { word };
             Err(wrong((at, Mistake::MissingOperator(word.to_owned()))))
@@ -112,7 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
 }
 
 struct Parser<'t> {
-    tokens: &'t [Placed<'t>],
+    tokens: &'t [PlacedToken<'t>],
     next: usize,
     end: usize,
     depth: usize,
@@ -121,7 +121,7 @@ struct Parser<'t> {
 type Parsed<T> = Result<T, (usize, Mistake)>;
 
 impl<'t> Parser<'t> {
-    fn peek(&self) -> Option<Placed<'t>> {
+    fn peek(&self) -> Option<PlacedToken<'t>> {
         self.tokens.get(self.next).copied()
     }
 
@@ -154,7 +154,7 @@ impl<'t> Parser<'t> {
 
     fn one(&mut self) -> Parsed<Expression> {
         let at = self.here();
-        let Some(Placed { token, .. }) = self.peek() else {
+        let Some(PlacedToken { token, .. }) = self.peek() else {
             return Err((at, Mistake::MissingTerm));
         };
         self.next += 1;
@@ -172,10 +172,12 @@ impl<'t> Parser<'t> {
                 match self.peek() {
                     None => Err((at, Mistake::Unclosed)),
                     Some(_) if self.take(Token::Close) => Ok(inner),
-                    Some(Placed { token: Token::Word(word), at }) => {
+                    Some(PlacedToken { token: Token::Word(word), at }) => {
                         Err((at, Mistake::MissingOperator(word.to_owned())))
                     }
-                    Some(Placed { at, .. }) => Err((at, Mistake::MissingOperator("(".to_owned()))),
+                    Some(PlacedToken { at, .. }) => {
+                        Err((at, Mistake::MissingOperator("(".to_owned())))
+                    }
                 }
             }
             Token::Word(word) => self.term(word, at).map(Expression::Term),

@@ -19,13 +19,13 @@ pub(super) enum Token<'t> {
 
 /// A token with the byte it starts at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed<'t> {
+pub(super) struct PlacedToken<'t> {
     pub(super) token: Token<'t>,
     pub(super) at: usize,
 }
 
 /// Splits a text into tokens. Every text has some reading; what makes no sense is found by the parser.
-pub(super) fn tokens(text: &str) -> Vec<Placed<'_>> {
+pub(super) fn tokens(text: &str) -> Vec<PlacedToken<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -55,7 +55,7 @@ pub(super) fn tokens(text: &str) -> Vec<Placed<'_>> {
                 (Some(token), len)
             }
         };
-        tokens.extend(token.map(|token| Placed { token, at }));
+        tokens.extend(token.map(|token| PlacedToken { token, at }));
         at += len;
     }
     tokens

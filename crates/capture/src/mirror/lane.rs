@@ -8,7 +8,7 @@ use rheostat_packet::{HashKind, Mbuf};
 use rheostat_steer::Steering;
 
 use super::comments::Comments;
-use super::{End, Epoch, Look, Mirrors, Tracing};
+use super::{Epoch, Look, MirrorEnd, Mirrors, Tracing};
 use crate::trace::{Event, MOST, Step};
 use crate::{Copied, Expression, Fields, Point, Wanted};
 
@@ -105,10 +105,14 @@ impl LaneMirror {
         self.trace.take_if(|(_, look)| look.is_closed());
         for end in fresh {
             match end {
-                End::Capture(ring, look) if !look.is_closed() => self.captures.push((ring, look)),
-                End::Trace(ring, look) if !look.is_closed() => self.trace = Some((ring, look)),
+                MirrorEnd::Capture(ring, look) if !look.is_closed() => {
+                    self.captures.push((ring, look))
+                }
+                MirrorEnd::Trace(ring, look) if !look.is_closed() => {
+                    self.trace = Some((ring, look))
+                }
                 // Gone before it was taken up.
-                End::Capture(..) | End::Trace(..) => {}
+                MirrorEnd::Capture(..) | MirrorEnd::Trace(..) => {}
             }
         }
         self.armed = !self.captures.is_empty() || self.trace.is_some();

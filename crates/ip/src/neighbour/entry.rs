@@ -22,7 +22,7 @@ pub enum NeighbourState {
 
 /// An entry of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct NeighbourEntry {
     pub(super) state: NeighbourState,
     /// Meaningless while the state is [`NeighbourState::Incomplete`].
     pub(super) mac: MacAddress,
@@ -40,7 +40,7 @@ pub(super) enum Visible {
     Known { mac: MacAddress, stale: bool },
 }
 
-impl Entry {
+impl NeighbourEntry {
     pub(super) fn visible(&self) -> Visible {
         match self.state {
             NeighbourState::Incomplete => Visible::Asked,

@@ -8,7 +8,7 @@ use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
 
 use super::NeighbourKey;
-use super::entry::{Entry, NeighbourState, Visible};
+use super::entry::{NeighbourEntry, NeighbourState, Visible};
 use crate::rate_limit::RateLimit;
 
 /// Between two questions (RFC 4861, section 10: RETRANS_TIMER).
@@ -80,7 +80,7 @@ pub struct Advertisement {
 #[derive(Debug)]
 pub struct Neighbours {
     limits: NeighbourLimits,
-    entries: HashMap<NeighbourKey, Entry>,
+    entries: HashMap<NeighbourKey, NeighbourEntry>,
     /// Those whose timers run, and those that are stale, each by deadline.
     due: BTreeSet<(Time, NeighbourKey)>,
     stale: BTreeSet<(Time, NeighbourKey)>,
@@ -128,12 +128,12 @@ impl Neighbours {
     /// Enters a neighbour that stays as it is.
     pub fn set_permanent(&mut self, key: NeighbourKey, mac: MacAddress) {
         let state = NeighbourState::Permanent;
-        self.put(key, Some(Entry { state, mac, asked: 0, deadline: Time::NEVER }));
+        self.put(key, Some(NeighbourEntry { state, mac, asked: 0, deadline: Time::NEVER }));
     }
 
     /// Takes a neighbour out that was entered to stay.
     pub fn unset_permanent(&mut self, key: NeighbourKey) {
-        let is_permanent = |entry: &Entry| entry.state == NeighbourState::Permanent;
+        let is_permanent = |entry: &NeighbourEntry| entry.state == NeighbourState::Permanent;
         if self.entries.get(&key).is_some_and(is_permanent) {
             self.put(key, None);
         }
@@ -142,7 +142,7 @@ impl Neighbours {
     /// Forgets what was learned of the neighbours of a device, whose link is another one now. Those that are
     /// being asked are asked on, and permanent ones stay.
     pub fn forget(&mut self, device: DeviceId) {
-        let is_learned = |entry: &Entry| {
+        let is_learned = |entry: &NeighbourEntry| {
             !matches!(entry.state, NeighbourState::Incomplete | NeighbourState::Permanent)
         };
         let learned = self.entries.iter().filter(|(_, entry)| is_learned(entry));
@@ -161,7 +161,7 @@ impl Neighbours {
         now: Time,
         questions: &mut Vec<Solicitation>,
     ) -> Resolution {
-        match self.entries.get(&key).map(Entry::visible) {
+        match self.entries.get(&key).map(NeighbourEntry::visible) {
             Some(Visible::Known { mac, .. }) => return Resolution::Known(mac),
             Some(_) => return Resolution::Asked,
             None => {}
@@ -172,7 +172,7 @@ impl Neighbours {
             return Resolution::Refused;
         }
         let (state, deadline) = (NeighbourState::Incomplete, now + RETRANS);
-        self.put(key, Some(Entry { state, mac: [0; 6], asked: 1, deadline }));
+        self.put(key, Some(NeighbourEntry { state, mac: [0; 6], asked: 1, deadline }));
         questions.push(ask(key, None));
         Resolution::Asked
     }
@@ -183,7 +183,10 @@ impl Neighbours {
             && entry.state == NeighbourState::Stale
         {
             let deadline = now + DELAY;
-            self.put(key, Some(Entry { state: NeighbourState::Delay, deadline, ..*entry }));
+            self.put(
+                key,
+                Some(NeighbourEntry { state: NeighbourState::Delay, deadline, ..*entry }),
+            );
         }
     }
 
@@ -215,7 +218,7 @@ impl Neighbours {
         if entry.state == NeighbourState::Permanent || mac.is_some_and(is_group) {
             return;
         }
-        let reachable = |mac| Entry {
+        let reachable = |mac| NeighbourEntry {
             state: NeighbourState::Reachable,
             mac,
             asked: 0,
@@ -241,7 +244,7 @@ impl Neighbours {
     /// As [`Neighbours::advertise`] for ARP, which does not say whether it answers: it does when the
     /// neighbour was asked.
     pub fn reply(&mut self, key: NeighbourKey, mac: MacAddress, now: Time) {
-        let asked = |entry: &Entry| {
+        let asked = |entry: &NeighbourEntry| {
             matches!(entry.state, NeighbourState::Incomplete | NeighbourState::Probe)
         };
         let solicited = self.entries.get(&key).is_some_and(asked);
@@ -254,18 +257,18 @@ impl Neighbours {
             && deadline <= now
         {
             let Some(&entry) = self.entries.get(&key) else { break };
-            let again = |state| Entry { state, deadline: now + RETRANS, ..entry };
+            let again = |state| NeighbourEntry { state, deadline: now + RETRANS, ..entry };
             let next = match entry.state {
                 NeighbourState::Incomplete | NeighbourState::Probe if entry.asked < SOLICITS => {
                     let to = Some(entry.mac).filter(|_| entry.state == NeighbourState::Probe);
                     questions.push(ask(key, to));
-                    Some(Entry { asked: entry.asked + 1, ..again(entry.state) })
+                    Some(NeighbourEntry { asked: entry.asked + 1, ..again(entry.state) })
                 }
                 // No host has the address, or no longer.
                 NeighbourState::Incomplete | NeighbourState::Probe => None,
                 NeighbourState::Delay => {
                     questions.push(ask(key, Some(entry.mac)));
-                    Some(Entry { asked: 1, ..again(NeighbourState::Probe) })
+                    Some(NeighbourEntry { asked: 1, ..again(NeighbourState::Probe) })
                 }
                 _ => Some(stale(entry.mac, now)),
             };
@@ -312,7 +315,7 @@ impl Neighbours {
 
     /// What lanes see of a neighbour.
     pub(super) fn visible(&self, key: &NeighbourKey) -> Visible {
-        self.entries.get(key).map_or(Visible::Nothing, Entry::visible)
+        self.entries.get(key).map_or(Visible::Nothing, NeighbourEntry::visible)
     }
 
     /// Makes room for one more entry; `false` when there is none. The neighbour goes that has been stale
@@ -355,7 +358,7 @@ impl Neighbours {
     }
 
     /// Gives a key another entry, or none.
-    fn put(&mut self, key: NeighbourKey, new: Option<Entry>) {
+    fn put(&mut self, key: NeighbourKey, new: Option<NeighbourEntry>) {
         let old = match new {
             Some(entry) => self.entries.insert(key, entry),
             None => self.entries.remove(&key),
@@ -377,7 +380,8 @@ impl Neighbours {
                 false => timers.remove(&(entry.deadline, key)),
             };
         }
-        let visible = |entry: Option<Entry>| entry.map_or(Visible::Nothing, |e| e.visible());
+        let visible =
+            |entry: Option<NeighbourEntry>| entry.map_or(Visible::Nothing, |e| e.visible());
         if visible(old) != visible(new) {
             self.version += 1;
             self.log.push_back(key);
@@ -388,8 +392,8 @@ impl Neighbours {
     }
 }
 
-fn stale(mac: MacAddress, now: Time) -> Entry {
-    Entry { state: NeighbourState::Stale, mac, asked: 0, deadline: now + FORGOTTEN }
+fn stale(mac: MacAddress, now: Time) -> NeighbourEntry {
+    NeighbourEntry { state: NeighbourState::Stale, mac, asked: 0, deadline: now + FORGOTTEN }
 }
 
 fn ask(key: NeighbourKey, to: Option<MacAddress>) -> Solicitation {

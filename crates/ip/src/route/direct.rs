@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::lpm::{Entry, Level};
+use super::lpm::{Level, LpmEntry};
 
 /// Bits of the place of a page, and of that of an entry in it.
 const STRIDE: u32 = 12;
@@ -27,12 +27,12 @@ const IS_BLOCK: u32 = 1 << 31;
 /// Values by prefixes of addresses of IPv4.
 #[derive(Clone, Debug)]
 pub struct DirectTable {
-    pages: Box<[Slot; PLACES]>,
+    pages: Box<[DirectSlot; PLACES]>,
 }
 
 /// What is at a place of the first table.
 #[derive(Clone, Debug)]
-enum Slot {
+enum DirectSlot {
     /// All addresses have this value.
     Value(u16),
     /// They differ.
@@ -45,7 +45,7 @@ struct Page {
     entries: [u32; PLACES],
     blocks: Vec<[u16; BLOCK]>,
     /// What it was made of, to know whether other routes make another one.
-    prefixes: Box<[Entry<u32>]>,
+    prefixes: Box<[LpmEntry<u32>]>,
     default: u16,
 }
 
@@ -57,15 +57,16 @@ impl DirectTable {
     pub fn new(mut prefixes: Vec<(u32, u8, u16)>, before: Option<&DirectTable>) -> DirectTable {
         super::lpm::order(&mut prefixes);
         let level = Level::split(&prefixes, 0, STRIDE, 0);
-        let mut pages: Vec<Slot> = level.values.iter().map(|value| Slot::Value(*value)).collect();
+        let mut pages: Vec<DirectSlot> =
+            level.values.iter().map(|value| DirectSlot::Value(*value)).collect();
         for (place, within) in level.children {
             let default = level.values[place];
             let known = before.and_then(|before| match &before.pages[place] {
-                Slot::Page(page) if page.is_of(within, default) => Some(page.clone()),
+                DirectSlot::Page(page) if page.is_of(within, default) => Some(page.clone()),
                 _ => None,
             });
             pages[place] =
-                Slot::Page(known.unwrap_or_else(|| Arc::new(Page::new(within, default))));
+                DirectSlot::Page(known.unwrap_or_else(|| Arc::new(Page::new(within, default))));
         }
         match pages.into_boxed_slice().try_into() {
             Ok(pages) => DirectTable { pages },
@@ -77,16 +78,16 @@ impl DirectTable {
     #[inline(always)]
     pub fn lookup(&self, address: u32) -> u16 {
         match &self.pages[(address >> 20) as usize] {
-            Slot::Value(value) => *value,
-            Slot::Page(page) => page.lookup(address),
+            DirectSlot::Value(value) => *value,
+            DirectSlot::Page(page) => page.lookup(address),
         }
     }
 
     /// Bytes of memory that the table takes, with what it shares with others.
     pub fn memory(&self) -> usize {
         let pages = self.pages.iter().map(|slot| match slot {
-            Slot::Value(_) => 0,
-            Slot::Page(page) => {
+            DirectSlot::Value(_) => 0,
+            DirectSlot::Page(page) => {
                 size_of::<Page>()
                     + page.blocks.len() * size_of::<[u16; BLOCK]>()
                     + size_of_val(&*page.prefixes)
@@ -98,7 +99,7 @@ impl DirectTable {
     /// How many of its pages are those of `other`.
     #[cfg(test)]
     fn shared_with(&self, other: &DirectTable) -> usize {
-        let same = |(a, b): &(&Slot, &Slot)| matches!((a, b), (Slot::Page(a), Slot::Page(b)) if Arc::ptr_eq(a, b));
+        let same = |(a, b): &(&DirectSlot, &DirectSlot)| matches!((a, b), (DirectSlot::Page(a), DirectSlot::Page(b)) if Arc::ptr_eq(a, b));
         self.pages.iter().zip(other.pages.iter()).filter(same).count()
     }
 }
@@ -106,7 +107,7 @@ impl DirectTable {
 impl Page {
     /// The page of `prefixes`, which are longer than 12 bits and share so many. `default` is the value of what none of them
     /// contains.
-    fn new(prefixes: &[Entry<u32>], default: u16) -> Page {
+    fn new(prefixes: &[LpmEntry<u32>], default: u16) -> Page {
         let level = Level::split(prefixes, STRIDE, STRIDE, default);
         let mut entries = [0; PLACES];
         for (entry, value) in entries.iter_mut().zip(&level.values) {
@@ -121,7 +122,7 @@ impl Page {
         Page { entries, blocks, prefixes: prefixes.into(), default }
     }
 
-    fn is_of(&self, prefixes: &[Entry<u32>], default: u16) -> bool {
+    fn is_of(&self, prefixes: &[LpmEntry<u32>], default: u16) -> bool {
         *self.prefixes == *prefixes && self.default == default
     }
 

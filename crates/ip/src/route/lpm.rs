@@ -77,7 +77,7 @@ struct Node {
 const _: () = assert!(size_of::<Node>() == 24);
 
 /// One prefix: its address, its length and its value.
-pub(crate) type Entry<A> = (A, u8, u16);
+pub(crate) type LpmEntry<A> = (A, u8, u16);
 
 impl<A: Address> Lpm<A> {
     /// The table of these prefixes, each given as an address in it, its length, which is no longer than
@@ -136,7 +136,7 @@ impl<A: Address> Lpm<A> {
 
     /// Makes the node at `at`, whose prefixes are `entries`, which are longer than `depth` bits and share
     /// so many. `default` is the value of what none of them contains.
-    fn fill(&mut self, at: usize, entries: &[Entry<A>], depth: u32, default: u16) {
+    fn fill(&mut self, at: usize, entries: &[LpmEntry<A>], depth: u32, default: u16) {
         let level = Level::split(entries, depth, STRIDE, default);
         let mut node = Node {
             nodes: self.nodes.len() as u32,
@@ -174,7 +174,7 @@ impl<A: Address> Lpm<A> {
 ///
 /// # Panics
 /// When a length is longer than an address.
-pub(super) fn order<A: Address>(entries: &mut [Entry<A>]) {
+pub(super) fn order<A: Address>(entries: &mut [LpmEntry<A>]) {
     for (address, length, _) in &mut *entries {
         assert!(u32::from(*length) <= A::BITS, "a prefix is no longer than an address");
         *address = address.masked(*length);
@@ -187,19 +187,19 @@ pub(super) struct Level<'a, A> {
     /// The value of each, where it is no node or nothing inside it states otherwise.
     pub(super) values: Vec<u16>,
     /// Those that are nodes, with the prefixes inside them.
-    pub(super) children: Vec<(usize, &'a [Entry<A>])>,
+    pub(super) children: Vec<(usize, &'a [LpmEntry<A>])>,
 }
 
 impl<'a, A: Address> Level<'a, A> {
     /// Sorts `entries`, which are in [`order`], into children by the `count` bits behind the first `depth`.
     pub(super) fn split(
-        entries: &'a [Entry<A>],
+        entries: &'a [LpmEntry<A>],
         depth: u32,
         count: u32,
         default: u16,
     ) -> Level<'a, A> {
         let mut values = vec![default; 1 << count];
-        let mut children: Vec<(usize, &[Entry<A>])> = Vec::new();
+        let mut children: Vec<(usize, &[LpmEntry<A>])> = Vec::new();
         let end = depth + count;
         let mut at = 0;
         while at < entries.len() {
@@ -230,7 +230,7 @@ pub(super) mod tests {
     use super::*;
 
     /// The definition.
-    pub(in crate::route) fn oracle<A: Address>(entries: &[Entry<A>], address: A) -> u16 {
+    pub(in crate::route) fn oracle<A: Address>(entries: &[LpmEntry<A>], address: A) -> u16 {
         let contains = |base: A, length: u8| {
             (0..u32::from(length)).all(|bit| base.bits(bit, 1) == address.bits(bit, 1))
         };
@@ -285,7 +285,7 @@ pub(super) mod tests {
             prefixes in prop::collection::vec((any::<u32>(), 0_u8..=32, 0_u8..4), 0..60),
             probes in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>(), 0_u32..=32), 60),
         ) {
-            let entries: Vec<Entry<u32>> = (1..)
+            let entries: Vec<LpmEntry<u32>> = (1..)
                 .zip(&prefixes)
                 .map(|(value, (address, length, near))| {
                     // A few share their first bits, so that prefixes lie in one another.
@@ -307,7 +307,7 @@ pub(super) mod tests {
             prefixes in prop::collection::vec((any::<u128>(), 0_u8..=128, 0_u32..128), 0..40),
             probes in prop::collection::vec((any::<prop::sample::Index>(), any::<u128>(), 0_u32..=128), 40),
         ) {
-            let entries: Vec<Entry<u128>> = (1..)
+            let entries: Vec<LpmEntry<u128>> = (1..)
                 .zip(&prefixes)
                 .map(|(value, (address, length, keep))| {
                     let common = u128::MAX << (127 - keep) << 1;

@@ -3,7 +3,7 @@
 
 use rheostat_base::DeviceId;
 
-use super::port::{Port, UNTAGGED};
+use super::port::{StackPort, UNTAGGED};
 use super::{NeighbourKey, Origin, Seen, Stack};
 
 use crate::interface::may_be_source_v4;
@@ -26,7 +26,7 @@ pub(super) struct Adjacencies {
     /// By hop: what a packet needs to leave.
     pub(super) by_hop: Vec<Adjacency>,
     /// By hop: which packets go on to the chain.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<AdjacencyEntry>,
 }
 
 /// What a packet needs to reach a next hop.
@@ -42,7 +42,7 @@ pub(super) struct Adjacency {
 
 /// Which packets for a hop go on to the chain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct AdjacencyEntry {
     /// The longest one of which nothing has to be said, of IPv4 and of IPv6. Zero where more has to be done.
     pub(super) longest: [u16; 2],
     pub(super) origin: Origin,
@@ -50,8 +50,8 @@ pub(super) struct Entry {
 
 impl Adjacencies {
     /// Without hops.
-    pub(super) fn new(ports: &[Option<Port>]) -> Adjacencies {
-        let station = |port: &Option<Port>| match port {
+    pub(super) fn new(ports: &[Option<StackPort>]) -> Adjacencies {
+        let station = |port: &Option<StackPort>| match port {
             Some(port) if port.l3 == UNTAGGED => {
                 let [a, b, c, d, e, f] = port.mac;
                 u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
@@ -60,7 +60,7 @@ impl Adjacencies {
         };
         let of = |first: usize| {
             let is_own =
-                |port: &Port| port.own_v4().iter().any(|own| own.octets()[0] == first as u8);
+                |port: &StackPort| port.own_v4().iter().any(|own| own.octets()[0] == first as u8);
             match may_be_source_v4([first as u8, 0, 0, 1].into()) {
                 false => NO_HOST,
                 true if ports.iter().flatten().any(is_own) => OWN,
@@ -113,7 +113,7 @@ impl Stack {
         self.adjacency(device, self.neighbours.get(&key))
     }
 
-    fn entry(&self, hop: Hop) -> Entry {
+    fn entry(&self, hop: Hop) -> AdjacencyEntry {
         let (longest, origin) = match hop {
             Hop::OnLink(device) | Hop::Gateway(device, _) => {
                 let longest = self.port(device).map_or([0; 2], |port| [port.mtu, port.mtu_v6]);
@@ -123,6 +123,6 @@ impl Stack {
             Hop::Local { proxied: true } => ([u16::MAX; 2], Origin::Home),
             Hop::Local { proxied: false } | Hop::Broadcast | Hop::None => ([0; 2], Origin::Transit),
         };
-        Entry { longest, origin }
+        AdjacencyEntry { longest, origin }
     }
 }

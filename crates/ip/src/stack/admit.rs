@@ -101,7 +101,7 @@ impl Stack {
         if ip.header_len() > ipv4::MIN_HEADER && names_its_way(ip.options()) {
             return Admission::Drop(DropReason::Martian);
         }
-        let is_own = |port: &super::Port| port.owns_v4(source);
+        let is_own = |port: &super::StackPort| port.owns_v4(source);
         if !may_be_source_v4(source) || self.port(packet.device()).is_some_and(is_own) {
             return Admission::Drop(DropReason::Martian);
         }
@@ -131,7 +131,7 @@ impl Stack {
         };
         let (source, destination) = (ip.source(), ip.destination());
         let (limit, total) = (ip.hop_limit(), ipv6::HEADER + usize::from(ip.payload_len()));
-        let refused = |port: &super::Port| port.owns_v6(source) || !port.carries_v6();
+        let refused = |port: &super::StackPort| port.owns_v6(source) || !port.carries_v6();
         if self.port(packet.device()).is_some_and(refused) {
             return Admission::Drop(self.refused_v6(packet));
         }
@@ -263,7 +263,7 @@ impl Stack {
         (source, destination): (Ipv6Addr, Ipv6Addr),
         out: &mut Output,
     ) -> Admission {
-        let is_ours = |port: &super::Port| port.owns_v6(destination);
+        let is_ours = |port: &super::StackPort| port.owns_v6(destination);
         let home = self.port(packet.device()).is_some_and(is_ours)
             || matches!(self.routes.hop(self.routes.lookup_v6(destination)), Hop::Local { .. });
         if home && !source.is_multicast() && !source.is_loopback() {

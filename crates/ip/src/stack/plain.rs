@@ -12,7 +12,7 @@ use rheostat_packet::wire::{ethernet, ipv4, ipv6};
 
 use super::Stack;
 use super::adjacency::{Adjacency, NO_HOST};
-use super::port::Port;
+use super::port::StackPort;
 
 use crate::interface::may_be_source_v6;
 use crate::neighbour::{mapped, mapped_v4};
@@ -160,7 +160,7 @@ impl Stack {
     /// possible.
     #[inline(never)]
     fn is_refused(&self, odd: u8, device: DeviceId, source: u32) -> bool {
-        let owns = |port: &Port| port.owns_v4(source.to_le_bytes().into());
+        let owns = |port: &StackPort| port.owns_v4(source.to_le_bytes().into());
         odd & NO_HOST != 0 || self.port(device).is_none_or(owns)
     }
 

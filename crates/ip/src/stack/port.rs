@@ -15,7 +15,7 @@ pub(super) const TAGGED: u8 = (ethernet::HEADER + vlan::TAG) as u8;
 
 /// An interface, as far as every packet needs it.
 #[derive(Clone, Debug)]
-pub(super) struct Port {
+pub(super) struct StackPort {
     pub(super) mac: MacAddress,
     /// The longest packet of IPv4 that the link carries now.
     pub(super) mtu: u16,
@@ -30,9 +30,9 @@ pub(super) struct Port {
     own_v6: Box<[Ipv6Addr]>,
 }
 
-impl Port {
+impl StackPort {
     /// The port of an interface that is one of `all` of the machine.
-    pub(super) fn of(interface: &Interface, all: &[Interface]) -> Port {
+    pub(super) fn of(interface: &Interface, all: &[Interface]) -> StackPort {
         let own = all.iter().flat_map(|interface| &interface.addresses);
         let addresses = || own.clone().map(|own| own.address);
         let v4 = addresses().filter_map(|address| match address {
@@ -43,7 +43,7 @@ impl Port {
             std::net::IpAddr::V6(v6) => Some(v6),
             std::net::IpAddr::V4(_) => None,
         });
-        let mut port = Port {
+        let mut port = StackPort {
             mac: interface.mac,
             mtu: 0,
             mtu_v6: 0,

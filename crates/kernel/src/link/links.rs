@@ -5,20 +5,20 @@ use super::{LinkEvent, LinkState};
 
 /// The links that are watched, in the order in which they were named.
 #[derive(Debug)]
-pub(super) struct Links(Vec<Link>);
+pub(super) struct KernelLinks(Vec<KernelLink>);
 
 #[derive(Debug)]
-struct Link {
+struct KernelLink {
     name: String,
     state: Option<LinkState>,
     /// The list that is being received has it.
     is_listed: bool,
 }
 
-impl Links {
-    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Links {
-        let link = |name| Link { name, state: None, is_listed: false };
-        Links(names.into_iter().map(link).collect())
+impl KernelLinks {
+    pub(super) fn new(names: impl IntoIterator<Item = String>) -> KernelLinks {
+        let link = |name| KernelLink { name, state: None, is_listed: false };
+        KernelLinks(names.into_iter().map(link).collect())
     }
 
     pub(super) fn state(&self, link: usize) -> Option<&LinkState> {
@@ -61,7 +61,7 @@ impl Links {
     }
 }
 
-impl Link {
+impl KernelLink {
     fn vanish(&mut self, number: usize, tell: &mut impl FnMut(usize, LinkEvent)) {
         if self.state.take().is_some() {
             tell(number, LinkEvent::Vanished);
@@ -99,13 +99,13 @@ mod tests {
         LinkMessage::There { names: vec![name.into()], state }
     }
 
-    fn watched() -> Links {
-        let mut links = Links::new(["lan".into(), "wan".into()]);
+    fn watched() -> KernelLinks {
+        let mut links = KernelLinks::new(["lan".into(), "wan".into()]);
         let _ = told(&mut links, &[there("wan", WAN)]);
         links
     }
 
-    fn told(links: &mut Links, messages: &[LinkMessage]) -> Vec<(usize, LinkEvent)> {
+    fn told(links: &mut KernelLinks, messages: &[LinkMessage]) -> Vec<(usize, LinkEvent)> {
         let mut events = Vec::new();
         for message in messages {
             links.handle(message, &mut |link, event| events.push((link, event)));

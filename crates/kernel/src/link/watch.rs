@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::links::Links;
+use super::links::KernelLinks;
 use super::message::{GROUP, list_request, read};
 use super::{LinkEvent, LinkState};
 use crate::netlink::{Content, LONGEST, NetlinkSocket, Received, messages};
@@ -17,7 +17,7 @@ const TRIES: usize = 16;
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: NetlinkSocket,
-    links: Links,
+    links: KernelLinks,
 }
 
 impl LinkWatch {
@@ -28,7 +28,7 @@ impl LinkWatch {
     /// # Errors
     /// [`io::Error`] when there can be no socket, or the kernel does not list its links.
     pub fn open(names: impl IntoIterator<Item = String>) -> io::Result<LinkWatch> {
-        let mut watch = LinkWatch { socket: open()?, links: Links::new(names) };
+        let mut watch = LinkWatch { socket: open()?, links: KernelLinks::new(names) };
         watch.list(&mut |_, _| {})?;
         Ok(watch)
     }

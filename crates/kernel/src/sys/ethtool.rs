@@ -74,7 +74,7 @@ struct SetInfo {
 
 /// `struct ethtool_gstrings` with room for the names of offloads.
 #[repr(C)]
-struct Names {
+struct OffloadNames {
     command: u32,
     set: u32,
     count: u32,
@@ -96,7 +96,7 @@ const _: () = assert!(size_of::<DriverInfo>() == 196);
 unsafe impl Query for SetInfo {}
 // SAFETY: the kernel writes as many names as `count` states, unless the set has another number, when it
 // fails; see `names`, which requests no more than there is room for.
-unsafe impl Query for Names {}
+unsafe impl Query for OffloadNames {}
 // SAFETY: the kernel writes as many blocks as `blocks` states at most.
 unsafe impl Query for Features {}
 // SAFETY: `struct ethtool_channels` and `struct ethtool_ringparam` are nine words each.
@@ -169,7 +169,7 @@ impl Interface {
         if info.mask == 0 || count > MOST_FEATURES {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let mut names = Box::new(Names {
+        let mut names = Box::new(OffloadNames {
             command: GSTRINGS,
             set: SS_FEATURES,
             count: count as u32,

@@ -11,7 +11,7 @@ use super::{Progress, Reply};
 
 /// What is known of a reply that is not whole yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reading(Option<ChunkedBody>);
+pub(super) struct HttpReading(Option<ChunkedBody>);
 
 /// Bytes of a head at most.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -45,7 +45,7 @@ enum Body {
 }
 
 /// What stands at the beginning of some bytes.
-enum Found {
+enum HeadField {
     /// An interim reply of so many bytes: the final one follows.
     Interim(usize),
     /// A final reply with a head of so many bytes, and a body in chunks.
@@ -55,44 +55,46 @@ enum Found {
 }
 
 /// Reads a reply. `reading` is what this has made of fewer bytes of the same reply, or new.
-pub(super) fn parse(bytes: &[u8], ended: bool, reading: &mut Reading) -> Progress {
+pub(super) fn parse(bytes: &[u8], ended: bool, reading: &mut HttpReading) -> Progress {
     if let Some(body) = &mut reading.0 {
         return body.advance(bytes);
     }
     let mut at = 0;
     for _ in 0..=INTERIM {
         match find(&bytes[at..], ended) {
-            Found::Interim(len) => at += len,
-            Found::Chunked(head, reply) => {
+            HeadField::Interim(len) => at += len,
+            HeadField::Chunked(head, reply) => {
                 let body = reading.0.insert(ChunkedBody::behind(at + head, reply));
                 return body.advance(bytes);
             }
-            Found::Final(Progress::Need(needed)) => {
+            HeadField::Final(Progress::Need(needed)) => {
                 return Progress::Need(at.saturating_add(needed));
             }
-            Found::Final(Progress::Whole(len, reply)) => return Progress::Whole(at + len, reply),
-            Found::Final(garbage) => return garbage,
+            HeadField::Final(Progress::Whole(len, reply)) => {
+                return Progress::Whole(at + len, reply);
+            }
+            HeadField::Final(garbage) => return garbage,
         }
     }
     Progress::Garbage("too many interim replies precede a reply")
 }
 
-fn find(bytes: &[u8], ended: bool) -> Found {
+fn find(bytes: &[u8], ended: bool) -> HeadField {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut response = Response::new(&mut fields);
     let head = match response.parse(bytes) {
         Ok(Status::Complete(head)) => head,
         Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => {
-            return Found::Final(Progress::Need(bytes.len() + 1));
+            return HeadField::Final(Progress::Need(bytes.len() + 1));
         }
         Ok(Status::Partial) => {
-            return Found::Final(Progress::Garbage("the head of a reply is too long"));
+            return HeadField::Final(Progress::Garbage("the head of a reply is too long"));
         }
-        Err(_) => return Found::Final(Progress::Garbage("it is no reply of HTTP")),
+        Err(_) => return HeadField::Final(Progress::Garbage("it is no reply of HTTP")),
     };
     let code = response.code.unwrap_or(0);
     match (100..200).contains(&code) && code != 101 {
-        true => Found::Interim(head),
+        true => HeadField::Interim(head),
         false => end(&response, code, (head, bytes), ended),
     }
 }
@@ -103,7 +105,7 @@ fn end(
     code: u16,
     (head, bytes): (usize, &[u8]),
     ended: bool,
-) -> Found {
+) -> HeadField {
     let field = |name: &str| {
         let found = response.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
         found.filter_map(|field| std::str::from_utf8(field.value).ok()).next_back()
@@ -120,7 +122,7 @@ fn end(
         (_, Some(length)) => match length.trim().parse() {
             Ok(length) => Body::Length(length),
             Err(_) => {
-                return Found::Final(Progress::Garbage("the length of a reply is no number"));
+                return HeadField::Final(Progress::Garbage("the length of a reply is no number"));
             }
         },
         _ => Body::UntilClose,
@@ -129,11 +131,11 @@ fn end(
     let reply = Reply { is_error: code >= 400, closes, ..Reply::default() };
     let len = match body {
         Body::Length(len) => head.saturating_add(len),
-        Body::Chunks => return Found::Chunked(head, reply),
+        Body::Chunks => return HeadField::Chunked(head, reply),
         Body::UntilClose if ended => bytes.len(),
         Body::UntilClose => bytes.len() + 1,
     };
-    Found::Final(match bytes.len() < len {
+    HeadField::Final(match bytes.len() < len {
         true => Progress::Need(len),
         false => Progress::Whole(len, reply),
     })
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8], ended: bool) -> Progress {
-        super::parse(bytes, ended, &mut Reading::default())
+        super::parse(bytes, ended, &mut HttpReading::default())
     }
 
     fn whole(reply: &str) -> Reply {
@@ -157,7 +159,7 @@ mod tests {
             );
         }
         // Byte by byte, with what is known of those before.
-        let mut reading = Reading::default();
+        let mut reading = HttpReading::default();
         for cut in 0..reply.len() {
             let progress = super::parse(&bytes[..cut], false, &mut reading);
             assert!(matches!(progress, Progress::Need(needed) if needed > cut), "{cut}");

@@ -6,11 +6,11 @@ use rheostat_base::Counter;
 use rheostat_packet::HashKind;
 use rheostat_steer::Steering;
 
-use super::endpoints::{Endpoints, FrameSize, Servers};
+use super::endpoints::{FrameSize, MemoryEndpoints, Servers};
 use super::externals::Externals;
-use super::frame::{ACK, RST, SYN, Step, mark};
+use super::frame::{ACK, FrameStep, RST, SYN, mark};
 use super::frames::Frames;
-use super::line::{Line, first_numbers};
+use super::line::{MemoryLine, first_numbers};
 use super::pick::{LAG, Pick, Picks, Role};
 use super::{Load, Share, SourceKind, device_hash};
 
@@ -33,7 +33,7 @@ const BRIEF_SYN: u8 = 5;
 /// How far a lane's devices are. The lane alone writes it; others may read it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Progress {
+pub(super) struct ConversationProgress {
     /// Flows of which the first, second, third, and last packet of the opening has passed the chain.
     first: Counter,
     second: Counter,
@@ -48,7 +48,7 @@ pub(super) struct Progress {
     externals: Externals,
 }
 
-impl Progress {
+impl ConversationProgress {
     /// Whether both devices send data.
     pub(super) fn is_ready(&self) -> bool {
         self.ready.get() == 2
@@ -95,13 +95,13 @@ pub(super) struct Conversation {
     share: Share,
     /// The number of the first short connection: above those of all flows.
     base: u64,
-    progress: Arc<Progress>,
+    progress: Arc<ConversationProgress>,
     /// What the devices' hashes cover.
     covered: HashKind,
 }
 
 /// One device's part.
-pub(super) struct Side {
+pub(super) struct ConversationSide {
     script: Arc<Conversation>,
     packets: Packets,
     from_client: bool,
@@ -120,7 +120,7 @@ enum Packets {
     /// Drawn, while flows open.
     Drawn(Vec<Pick>),
     /// To be written anew in each round.
-    Lines(Vec<Line>),
+    Lines(Vec<MemoryLine>),
     /// Written already.
     Frames(Frames),
 }
@@ -128,7 +128,7 @@ enum Packets {
 /// What a device gives next.
 pub(super) enum Upcoming<'a> {
     /// These, in the round of this number, counted from 0.
-    Lines(&'a [Line], u32),
+    Lines(&'a [MemoryLine], u32),
     /// So many of these, from the one with this number on.
     Frames(&'a Frames, usize, usize),
 }
@@ -136,8 +136,8 @@ pub(super) enum Upcoming<'a> {
 /// A packet to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    pub(super) ends: Endpoints,
-    pub(super) step: Step,
+    pub(super) ends: MemoryEndpoints,
+    pub(super) step: FrameStep,
     pub(super) hash: u32,
 }
 
@@ -151,10 +151,11 @@ impl Conversation {
         let Load { size, servers, source, .. } = *load;
         let base = u64::from(load.flows);
         let externals = Externals::new(load.flows, load.translated);
-        let progress = Arc::new(Progress { externals, ..Progress::default() });
+        let progress =
+            Arc::new(ConversationProgress { externals, ..ConversationProgress::default() });
         let Picks { flows, from_inside, from_outside, connections } = picks;
         let rounds = [from_inside, from_outside];
-        let (_, covered) = device_hash(&steering, Endpoints::default().key());
+        let (_, covered) = device_hash(&steering, MemoryEndpoints::default().key());
         Conversation {
             flows,
             connections,
@@ -170,15 +171,15 @@ impl Conversation {
         }
     }
 
-    pub(super) fn progress(&self) -> Arc<Progress> {
+    pub(super) fn progress(&self) -> Arc<ConversationProgress> {
         self.progress.clone()
     }
 
     /// The parts of the device inside and the one outside.
-    pub(super) fn into_sides(mut self) -> [Side; 2] {
+    pub(super) fn into_sides(mut self) -> [ConversationSide; 2] {
         let [inside, outside] = std::mem::take(&mut self.rounds);
         let script = Arc::new(self);
-        [(true, inside), (false, outside)].map(|(from_client, picks)| Side {
+        [(true, inside), (false, outside)].map(|(from_client, picks)| ConversationSide {
             script: script.clone(),
             packets: Packets::Drawn(picks),
             from_client,
@@ -194,7 +195,7 @@ impl Conversation {
     /// A packet of a flow's handshake.
     fn opening(&self, index: u64, mark: u8) -> Planned {
         let flow = self.flows[index as usize];
-        let mut ends = Endpoints::of(flow.into(), self.size, self.servers);
+        let mut ends = MemoryEndpoints::of(flow.into(), self.size, self.servers);
         let (hash, _) = device_hash(&self.steering, ends.key());
         let (client, server) = first_numbers(flow.into());
         let (seq, ack, flags) = match mark {
@@ -208,7 +209,8 @@ impl Conversation {
             ends.client = self.progress.externals.of_flow(flow).unwrap_or(ends.client);
         }
         let len = ends.handshake_len();
-        let step = Step { from_client, seq, ack, flags, len, has_data: false, mark, tag: flow };
+        let step =
+            FrameStep { from_client, seq, ack, flags, len, has_data: false, mark, tag: flow };
         Planned { ends, step, hash }
     }
 
@@ -238,16 +240,16 @@ impl Conversation {
         }
         let mark = if role == Role::Syn { BRIEF_SYN } else { 0 };
         let tag = connection as u32;
-        let step = Step { from_client, seq, ack, flags, len: 60, has_data: false, mark, tag };
+        let step = FrameStep { from_client, seq, ack, flags, len: 60, has_data: false, mark, tag };
         Planned { ends, step, hash }
     }
 
     /// Endpoints that were not used yet, of a flow of the lane. Each connection has 16
     /// numbers to choose from; should none fit, which for two lanes happens once in 65,536, the packets are handed to
     /// another lane.
-    fn endpoints_of_brief(&self, connection: u64) -> (Endpoints, u32) {
+    fn endpoints_of_brief(&self, connection: u64) -> (MemoryEndpoints, u32) {
         let candidate = |choice| {
-            let ends = Endpoints::brief(self.base + connection * 16 + choice, self.servers);
+            let ends = MemoryEndpoints::brief(self.base + connection * 16 + choice, self.servers);
             (ends, device_hash(&self.steering, ends.key()).0)
         };
         (0..16)
@@ -257,8 +259,8 @@ impl Conversation {
     }
 }
 
-impl Side {
-    pub(super) fn progress(&self) -> Arc<Progress> {
+impl ConversationSide {
+    pub(super) fn progress(&self) -> Arc<ConversationProgress> {
         self.script.progress.clone()
     }
 
@@ -267,7 +269,7 @@ impl Side {
         self.script.covered
     }
 
-    /// Whether data packets are to be sent ([`Side::upcoming`]), and not those of the opening ([`Side::next_opening`]).
+    /// Whether data packets are to be sent ([`ConversationSide::upcoming`]), and not those of the opening ([`ConversationSide::next_opening`]).
     #[inline]
     pub(super) fn is_ready(&mut self) -> bool {
         if self.script.progress.open.get() == 0 {
@@ -297,7 +299,7 @@ impl Side {
         }
     }
 
-    /// Notes that the next `count` packets of [`Side::upcoming`] were given, or passed over, and that `given` were given.
+    /// Notes that the next `count` packets of [`ConversationSide::upcoming`] were given, or passed over, and that `given` were given.
     #[inline]
     pub(super) fn advance(&mut self, count: usize, given: usize) {
         self.at += count;
@@ -346,7 +348,7 @@ impl Side {
         let line = |pick: &Pick| {
             let external = progress.externals.of_flow(pick.flow);
             let external = external.filter(|_| learns && !from_client);
-            Line::new(pick, from_client, external, (*size, *servers))
+            MemoryLine::new(pick, from_client, external, (*size, *servers))
         };
         self.packets = match source {
             SourceKind::Converse => Packets::Lines(picks.iter().map(line).collect()),

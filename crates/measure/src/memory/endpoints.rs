@@ -46,7 +46,7 @@ pub(super) const TAG_LEN: u16 = 4;
 
 /// What a flow's packets are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Endpoints {
+pub(super) struct MemoryEndpoints {
     pub(super) client: (Ipv4Addr, u16),
     pub(super) server: (Ipv4Addr, u16),
     pub(super) is_v6: bool,
@@ -59,21 +59,21 @@ pub(super) struct Endpoints {
     pub(super) frame_len: u16,
 }
 
-impl Default for Endpoints {
-    fn default() -> Endpoints {
-        Endpoints::of(0, FrameSize::Smallest, Servers::Many)
+impl Default for MemoryEndpoints {
+    fn default() -> MemoryEndpoints {
+        MemoryEndpoints::of(0, FrameSize::Smallest, Servers::Many)
     }
 }
 
-impl Endpoints {
+impl MemoryEndpoints {
     /// The endpoints of flow `number`.
     #[inline]
-    pub(super) fn of(number: u64, size: FrameSize, servers: Servers) -> Endpoints {
+    pub(super) fn of(number: u64, size: FrameSize, servers: Servers) -> MemoryEndpoints {
         let (client, mut server) = tuple_of(number);
         if servers == Servers::One {
             server.0 = SERVICE;
         }
-        let plain = Endpoints {
+        let plain = MemoryEndpoints {
             client,
             server,
             is_v6: false,
@@ -85,9 +85,9 @@ impl Endpoints {
         match size {
             FrameSize::Smallest => plain,
             FrameSize::Tagged => {
-                Endpoints { is_tagged: true, frame_len: SMALLEST + TAG_LEN, ..plain }
+                MemoryEndpoints { is_tagged: true, frame_len: SMALLEST + TAG_LEN, ..plain }
             }
-            FrameSize::Ipv6 => Endpoints { is_v6: true, frame_len: SMALLEST_V6, ..plain },
+            FrameSize::Ipv6 => MemoryEndpoints { is_v6: true, frame_len: SMALLEST_V6, ..plain },
             FrameSize::Mix => {
                 // Fibonacci hashing: neighbouring numbers, and ranks of popularity, get all kinds.
                 let draw = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
@@ -99,7 +99,7 @@ impl Endpoints {
                     2..=6 => FULL,
                     other => 128 * other as u16,
                 };
-                Endpoints { is_v6, is_udp, frame_len, ..plain }
+                MemoryEndpoints { is_v6, is_udp, frame_len, ..plain }
             }
         }
     }
@@ -115,8 +115,8 @@ impl Endpoints {
 
     /// A TCP connection over IPv4 of the smallest frames.
     #[inline]
-    pub(super) fn brief(number: u64, servers: Servers) -> Endpoints {
-        Endpoints::of(number, FrameSize::Smallest, servers)
+    pub(super) fn brief(number: u64, servers: Servers) -> MemoryEndpoints {
+        MemoryEndpoints::of(number, FrameSize::Smallest, servers)
     }
 
     /// The flow's key, client first.

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use rheostat_packet::checksum::Sum;
 
-use super::endpoints::{Endpoints, PREFIX, TAG_LEN, VLAN};
+use super::endpoints::{MemoryEndpoints, PREFIX, TAG_LEN, VLAN};
 
 /// FIN flag and so on, as in the header.
 pub(super) const SYN: u8 = 0x02;
@@ -22,7 +22,7 @@ const SCALE: [u8; 4] = [1, 3, 3, 14];
 
 /// What differs between the packets of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Step {
+pub(super) struct FrameStep {
     /// Whether the client sends.
     pub(super) from_client: bool,
     pub(super) seq: u32,
@@ -41,14 +41,14 @@ pub(super) struct Step {
 
 /// Bytes of data that each data packet of the flow carries.
 #[inline]
-pub(super) fn payload_len(ends: &Endpoints) -> u32 {
+pub(super) fn payload_len(ends: &MemoryEndpoints) -> u32 {
     let transport = if ends.is_udp { UDP } else { TCP };
     let network = if ends.is_v6 { IPV6 } else { IPV4 };
     let tag = if ends.is_tagged { TAG_LEN } else { 0 };
     u32::from(ends.frame_len - tag) - (ETHERNET + network + transport) as u32
 }
 
-/// The [`Step::mark`] of a frame, whichever version of IP it has.
+/// The [`FrameStep::mark`] of a frame, whichever version of IP it has.
 #[inline(always)]
 pub(super) fn mark(frame: &[u8]) -> u8 {
     untagged(frame)[ETHERNET + 1] >> 4
@@ -63,7 +63,7 @@ pub(super) fn untagged(frame: &[u8]) -> &[u8] {
 /// The Ethertype of a tag (IEEE 802.1Q).
 const VLAN_TYPE: [u8; 2] = [0x81, 0];
 
-/// Where [`Step::tag`] lies.
+/// Where [`FrameStep::tag`] lies.
 pub(super) const TAG: usize = 7;
 
 /// Bytes behind which no header of any frame ends, so that what an earlier packet left in a buffer does not become data.
@@ -71,7 +71,7 @@ pub(super) const CLEARED: usize = 80;
 
 /// Writes the headers of a packet into `frame`, which is as long as the packet and whose payload is
 /// zero but for what the headers of another packet left.
-pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
+pub(super) fn write(frame: &mut [u8], ends: &MemoryEndpoints, step: &FrameStep) {
     if !ends.is_tagged {
         return write_untagged(frame, ends, step);
     }
@@ -82,7 +82,7 @@ pub(super) fn write(frame: &mut [u8], ends: &Endpoints, step: &Step) {
     frame[14..16].copy_from_slice(&VLAN.to_be_bytes());
 }
 
-fn write_untagged(frame: &mut [u8], ends: &Endpoints, step: &Step) {
+fn write_untagged(frame: &mut [u8], ends: &MemoryEndpoints, step: &FrameStep) {
     let (from, to) =
         if step.from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -178,7 +178,7 @@ fn write_ipv6(
     }
 }
 
-fn write_tcp(transport: &mut [u8], step: &Step, mut sum: Sum) {
+fn write_tcp(transport: &mut [u8], step: &FrameStep, mut sum: Sum) {
     let scales = step.flags & SYN != 0;
     let header = if scales { TCP + SCALE.len() } else { TCP };
     transport[4..8].copy_from_slice(&step.seq.to_be_bytes());
@@ -212,7 +212,7 @@ mod tests {
         let mut kinds = std::collections::HashSet::new();
         let sizes = [FrameSize::Mix, FrameSize::Smallest, FrameSize::Tagged, FrameSize::Ipv6];
         for (number, size) in (0..2_000).zip(sizes.into_iter().cycle()) {
-            let ends = Endpoints::of(number, size, Servers::Many);
+            let ends = MemoryEndpoints::of(number, size, Servers::Many);
             kinds.insert((ends.is_v6, ends.is_udp, ends.is_tagged, ends.frame_len));
             for (flags, from_client) in [(SYN, true), (SYN | ACK, false), (PSH | ACK, true)] {
                 let has_data = flags & SYN == 0;
@@ -220,7 +220,8 @@ mod tests {
                 let mut packet = cache.alloc(len.into()).expect("a buffer");
                 packet.data_mut().fill(0);
                 let (seq, ack) = (7, 9);
-                let step = Step { from_client, seq, ack, flags, len, has_data, mark: 5, tag: 0 };
+                let step =
+                    FrameStep { from_client, seq, ack, flags, len, has_data, mark: 5, tag: 0 };
                 write(packet.data_mut(), &ends, &step);
                 assert_eq!(untagged(packet.data()).len() < packet.len(), ends.is_tagged);
                 assert_eq!(mark(packet.data()), 5);

@@ -2,7 +2,7 @@
 
 use super::endpoints::FrameSize;
 use super::frame::CLEARED;
-use super::line::{self, Line};
+use super::line::{self, MemoryLine};
 
 /// Bytes of the smallest frame.
 const SMALLEST: usize = 60;
@@ -25,7 +25,7 @@ pub(super) struct About {
 impl Frames {
     /// Writes packets as they are in the first round. There are no short connections among them.
     pub(super) fn of(
-        lines: impl ExactSizeIterator<Item = Line>,
+        lines: impl ExactSizeIterator<Item = MemoryLine>,
         from_client: bool,
         size: FrameSize,
     ) -> Frames {
@@ -38,16 +38,16 @@ impl Frames {
         let mut frame = vec![0; usize::from(u16::MAX)];
         for (line, place) in lines.zip(bytes.chunks_exact_mut(width)) {
             let (hash, len) = match &line {
-                Line::Plain { template, hash } => {
+                MemoryLine::Plain { template, hash } => {
                     template.write(&mut frame[..template.frame_len.into()], 0);
                     (*hash, template.frame_len)
                 }
-                Line::Other { ends, numbers, hash } => {
+                MemoryLine::Other { ends, numbers, hash } => {
                     let len = ends.frame_len;
                     line::write(&mut frame[..len.into()], ends, numbers, 0, from_client);
                     (*hash, len)
                 }
-                Line::Brief { .. } => {
+                MemoryLine::Brief { .. } => {
                     unreachable!("a source of prepared frames opens no connections")
                 }
             };

@@ -2,35 +2,35 @@
 
 use std::net::Ipv4Addr;
 
-use super::endpoints::{Endpoints, FrameSize, Servers};
-use super::frame::{self, ACK, PSH, Step, payload_len};
+use super::endpoints::{FrameSize, MemoryEndpoints, Servers};
+use super::frame::{self, ACK, FrameStep, PSH, payload_len};
 use super::pick::{Pick, Role};
 use super::template::{Numbers, Template};
 
 /// A packet of a round.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Line {
+pub(super) enum MemoryLine {
     /// TCP over IPv4 whose link addresses say nothing.
     Plain { template: Template, hash: u32 },
     /// Any other packet of a flow that is open throughout.
-    Other { ends: Endpoints, numbers: Numbers, hash: u32 },
+    Other { ends: MemoryEndpoints, numbers: Numbers, hash: u32 },
     /// A packet of a short connection, by its number within the round; whether it was opened in the round before.
     Brief { connection: u32, role: Role, opened_before: bool },
 }
 
-impl Line {
+impl MemoryLine {
     /// The line of a pick. `external` is the client's endpoint as the server knows it, where that is another.
     pub(super) fn new(
         pick: &Pick,
         from_client: bool,
         external: Option<(Ipv4Addr, u16)>,
         (size, servers): (FrameSize, Servers),
-    ) -> Line {
+    ) -> MemoryLine {
         let &Pick { flow, hash, role, opened_before, .. } = pick;
         if role != Role::Data {
-            return Line::Brief { connection: flow, role, opened_before };
+            return MemoryLine::Brief { connection: flow, role, opened_before };
         }
-        let mut ends = Endpoints::of(flow.into(), size, servers);
+        let mut ends = MemoryEndpoints::of(flow.into(), size, servers);
         ends.client = external.filter(|_| !ends.is_v6).unwrap_or(ends.client);
         let payload = payload_len(&ends);
         let (client, server) = first_numbers(flow.into());
@@ -42,11 +42,11 @@ impl Line {
             ack_step: payload.wrapping_mul(pick.answers),
         };
         if ends.is_v6 || ends.is_udp || ends.is_tagged || ends.has_stations {
-            return Line::Other { ends, numbers, hash };
+            return MemoryLine::Other { ends, numbers, hash };
         }
         let (from, to) =
             if from_client { (ends.client, ends.server) } else { (ends.server, ends.client) };
-        Line::Plain { template: Template::new(from, to, numbers, ends.frame_len), hash }
+        MemoryLine::Plain { template: Template::new(from, to, numbers, ends.frame_len), hash }
     }
 }
 
@@ -54,14 +54,14 @@ impl Line {
 #[inline(never)]
 pub(super) fn write(
     frame: &mut [u8],
-    ends: &Endpoints,
+    ends: &MemoryEndpoints,
     numbers: &Numbers,
     round: u32,
     from_client: bool,
 ) {
     let (seq, ack) = numbers.of(round);
     let (flags, len) = (PSH | ACK, ends.frame_len);
-    let step = Step { from_client, seq, ack, flags, len, has_data: true, mark: 0, tag: 0 };
+    let step = FrameStep { from_client, seq, ack, flags, len, has_data: true, mark: 0, tag: 0 };
     frame::write(frame, ends, &step);
 }
 

@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rheostat_steer::Steering;
 use rheostat_traffic::FlowPicker;
 
-use super::endpoints::Endpoints;
+use super::endpoints::MemoryEndpoints;
 use super::{Load, Share, device_hash};
 
 /// Packets between two steps of a short connection, and the age of what an acknowledgement can know
@@ -68,7 +68,7 @@ impl Picks {
     pub(super) fn draw(load: &Load, steering: &Steering, share: Share) -> Picks {
         let hashes: Vec<u32> = (0..load.flows)
             .map(|flow| {
-                let key = Endpoints::of(flow.into(), load.size, load.servers).key();
+                let key = MemoryEndpoints::of(flow.into(), load.size, load.servers).key();
                 device_hash(steering, key).0
             })
             .collect();
@@ -139,13 +139,13 @@ fn open_connections(share: f64, seed: u64, inside: &mut [Pick], outside: &mut [P
 /// Gives data packets their places in their flows.
 fn number(flows: u32, inside: &mut [Pick], outside: &mut [Pick]) {
     #[derive(Clone, Copy, Default)]
-    struct Count {
+    struct PickCount {
         sent: [u32; 2],
         /// Of what was sent, what the other end knows of.
         known: [u32; 2],
         per_round: [u32; 2],
     }
-    let mut counts = vec![Count::default(); flows as usize];
+    let mut counts = vec![PickCount::default(); flows as usize];
     let length = inside.len();
     let sides = [inside, outside];
     for (side, picks) in sides.iter().enumerate() {

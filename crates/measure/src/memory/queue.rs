@@ -9,18 +9,18 @@ use rheostat_base::{DeviceId, Time};
 use rheostat_io::{ArrivalOrder, QueuePair, RxQueue, Stamping, TxQueue};
 use rheostat_packet::{BURST, Burst, HashKind, Mbuf, PoolCache};
 
-use super::conversation::{Planned, Progress, Side, Upcoming};
+use super::conversation::{ConversationProgress, ConversationSide, Planned, Upcoming};
 use super::frames::{self, About};
-use super::line::{self, Line};
-use super::{CYCLE, LAN, Monitor, QueueCounters, WAN, frame};
+use super::line::{self, MemoryLine};
+use super::{CYCLE, LAN, MemoryMonitor, QueueCounters, WAN, frame};
 use crate::calibration::Calibrator;
 use arrayvec::ArrayVec;
 
 /// What one device contributes to a lane.
 pub(super) struct Half {
-    pub(super) side: Side,
+    pub(super) side: ConversationSide,
     pub(super) counters: Arc<QueueCounters>,
-    pub(super) monitor: Arc<Monitor>,
+    pub(super) monitor: Arc<MemoryMonitor>,
     /// Whether packets have the time of the poll that receives them.
     pub(super) stamped: bool,
 }
@@ -57,19 +57,19 @@ pub(super) fn pairs([inside, outside]: [Half; 2], calibrator: Calibrator) -> [Qu
 /// Like the other parts that its lane writes, on cache lines of its own: the next lane's lie behind it.
 #[repr(align(128))]
 struct MemoryRx {
-    side: Side,
+    side: ConversationSide,
     maker: Maker,
     /// One of a lane's queues reports the speed of its processor.
     calibrator: Option<Calibrator>,
     counters: Arc<QueueCounters>,
-    monitor: Arc<Monitor>,
+    monitor: Arc<MemoryMonitor>,
     stamped: bool,
 }
 
 #[repr(align(128))]
 struct MemoryTx {
     sent: Producer<Mbuf>,
-    progress: Arc<Progress>,
+    progress: Arc<ConversationProgress>,
     counters: Arc<QueueCounters>,
 }
 
@@ -150,14 +150,14 @@ impl MemoryRx {
             Upcoming::Lines(lines, round) => {
                 for line in lines {
                     let (len, packet) = match line {
-                        Line::Plain { template, hash } => {
+                        MemoryLine::Plain { template, hash } => {
                             let mut packet = maker.make(*hash, template.frame_len, pool);
                             if let Some(packet) = &mut packet {
                                 template.write(packet.data_mut(), round);
                             }
                             (template.frame_len, packet)
                         }
-                        Line::Other { ends, numbers, hash } => {
+                        MemoryLine::Other { ends, numbers, hash } => {
                             let mut packet = maker.make(*hash, ends.frame_len, pool);
                             if let Some(packet) = &mut packet {
                                 let from_client = side.is_clients();
@@ -165,7 +165,7 @@ impl MemoryRx {
                             }
                             (ends.frame_len, packet)
                         }
-                        &Line::Brief { connection, role, opened_before } => {
+                        &MemoryLine::Brief { connection, role, opened_before } => {
                             let Some(planned) = side.brief(connection, role, opened_before, round)
                             else {
                                 passed_over += 1;

@@ -110,14 +110,14 @@ const OFFSET: u8 = 5 << 4;
 
 #[cfg(test)]
 mod tests {
-    use super::super::endpoints::{Endpoints, FrameSize, Servers};
-    use super::super::frame::{self, Step};
+    use super::super::endpoints::{FrameSize, MemoryEndpoints, Servers};
+    use super::super::frame::{self, FrameStep};
     use super::*;
 
     #[test]
     fn the_headers_are_those_that_are_written_part_by_part() {
         for (number, round) in (0..500).zip((0..).step_by(7)) {
-            let ends = Endpoints::of(number, FrameSize::Mix, Servers::Many);
+            let ends = MemoryEndpoints::of(number, FrameSize::Mix, Servers::Many);
             if ends.is_v6 || ends.is_udp {
                 continue;
             }
@@ -126,8 +126,16 @@ mod tests {
             let (seq, ack) = numbers.of(round);
             assert_eq!(seq, 0xffff_ff00_u32.wrapping_add(round * 1_448));
             let (flags, len) = (PSH | ACK, ends.frame_len);
-            let step =
-                Step { from_client: true, seq, ack, flags, len, has_data: true, mark: 0, tag: 0 };
+            let step = FrameStep {
+                from_client: true,
+                seq,
+                ack,
+                flags,
+                len,
+                has_data: true,
+                mark: 0,
+                tag: 0,
+            };
             let mut expected = vec![0; len.into()];
             frame::write(&mut expected, &ends, &step);
             // What the longest headers of another packet left.

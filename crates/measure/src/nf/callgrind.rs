@@ -26,7 +26,7 @@ pub struct Callgrind {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Count {
+struct CallgrindCount {
     instructions: u64,
     packets: u64,
 }
@@ -47,14 +47,14 @@ impl Callgrind {
     pub(super) fn per_packet(&self, spec: &Spec) -> Result<f64, MeasureError> {
         let [short, long] = PACKETS.map(|packets| self.count(spec, packets));
         let (short, long) = (short?, long?);
-        Count::difference(short, long).ok_or_else(|| MeasureError::Callgrind {
+        CallgrindCount::difference(short, long).ok_or_else(|| MeasureError::Callgrind {
             command: self.command_line(spec, PACKETS[1]),
             problem: format!("{long:?} is not more than {short:?}"),
         })
     }
 
     /// Runs a row for `packets` packets.
-    fn count(&self, spec: &Spec, packets: u64) -> Result<Count, MeasureError> {
+    fn count(&self, spec: &Spec, packets: u64) -> Result<CallgrindCount, MeasureError> {
         let failed = |problem: String| MeasureError::Callgrind {
             command: self.command_line(spec, packets),
             problem,
@@ -76,7 +76,7 @@ impl Callgrind {
         let packets = packets_passed(&passed)
             .ok_or_else(|| failed(format!("it does not state its packets: {}", passed.trim())))?;
         let instructions = workers_total(folder.path())?.map_err(failed)?;
-        Ok(Count { instructions, packets })
+        Ok(CallgrindCount { instructions, packets })
     }
 
     fn command_line(&self, spec: &Spec, packets: u64) -> String {
@@ -89,9 +89,9 @@ fn arguments(spec: &Spec, packets: u64) -> Vec<String> {
     spec.arguments().into_iter().chain(["--packets".into(), packets.to_string()]).collect()
 }
 
-impl Count {
+impl CallgrindCount {
     /// Instructions per packet of what `long` has more than `short`.
-    fn difference(short: Count, long: Count) -> Option<f64> {
+    fn difference(short: CallgrindCount, long: CallgrindCount) -> Option<f64> {
         let instructions = long.instructions.checked_sub(short.instructions)?;
         let packets = long.packets.checked_sub(short.packets).filter(|packets| *packets > 0)?;
         Some(instructions as f64 / packets as f64)

@@ -23,7 +23,7 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureErr
     }
     let stop = AtomicBool::new(false);
     let clock = Clock::new();
-    let received: Vec<Received> = lanes.iter().map(|_| Received::default()).collect();
+    let received: Vec<HarnessReceived> = lanes.iter().map(|_| HarnessReceived::default()).collect();
     thread::scope(|scope| {
         let workers: Vec<_> = lanes
             .into_iter()
@@ -53,7 +53,7 @@ pub(super) fn measure(spec: &Spec, bench: &NfBench) -> Result<Figure, MeasureErr
 /// Packets that a worker has received, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Received(Counter);
+struct HarnessReceived(Counter);
 
 /// What a worker does with a lane, less the lane.
 fn forward(

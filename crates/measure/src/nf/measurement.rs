@@ -83,7 +83,7 @@ pub(super) struct Sample {
 
 /// A window: as it was observed, and what disturbed it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct MeasurementWindow {
     /// Packets per second, in millions.
     pub(super) mpps: f64,
     pub(super) seconds: f64,
@@ -94,18 +94,19 @@ pub(super) struct Window {
 }
 
 /// Of a run whose rate means nothing.
-const UNTIMED: Window = Window { mpps: 1.0, seconds: 1.0, speed: 1.0, switches: 0 };
+const UNTIMED: MeasurementWindow =
+    MeasurementWindow { mpps: 1.0, seconds: 1.0, speed: 1.0, switches: 0 };
 
 /// Involuntary switches a second from which on a window counts as preempted. Threads of the kernel take a core some times a second,
 /// for microseconds; a process that competes for it takes it at least once in each of its time slices, which are milliseconds.
 const PREEMPTED: f64 = 20.0;
 
-impl Window {
+impl MeasurementWindow {
     /// What happened between two samples.
-    pub(super) fn between(earlier: &Sample, later: &Sample) -> Window {
+    pub(super) fn between(earlier: &Sample, later: &Sample) -> MeasurementWindow {
         let (packets, seconds) = (later.packets - earlier.packets, later.seconds - earlier.seconds);
         let timings = later.timings.since(earlier.timings);
-        Window {
+        MeasurementWindow {
             mpps: packets as f64 / seconds / 1e6,
             seconds,
             speed: timings.speed().unwrap_or(1.0),
@@ -176,7 +177,7 @@ pub(super) fn measure(
         let asked = (bench.allocations)();
         let later = sample_after(&earlier, bench.effort.window, &mut sample);
         own += (bench.allocations)() - asked;
-        let window = Window::between(&earlier, &later);
+        let window = MeasurementWindow::between(&earlier, &later);
         undisturbed += usize::from(window.is_undisturbed());
         windows.push(window);
         latest = later.packets;
@@ -222,15 +223,15 @@ fn await_packets(packets: u64, mut sample: impl FnMut() -> Sample) {
 
 /// The figure of at least one window, as observed: of the undisturbed ones alone, if they are half as many as were `wanted`; else of
 /// those in which lanes kept their cores, if these are; else of all.
-pub(super) fn of_windows(mut windows: Vec<Window>, wanted: usize) -> Figure {
-    let are_enough = |counts: fn(&Window) -> bool| {
+pub(super) fn of_windows(mut windows: Vec<MeasurementWindow>, wanted: usize) -> Figure {
+    let are_enough = |counts: fn(&MeasurementWindow) -> bool| {
         2 * windows.iter().filter(|window| counts(window)).count() >= wanted
     };
-    let mode = if are_enough(Window::is_undisturbed) {
-        windows.retain(Window::is_undisturbed);
+    let mode = if are_enough(MeasurementWindow::is_undisturbed) {
+        windows.retain(MeasurementWindow::is_undisturbed);
         Mode::Fast
-    } else if are_enough(Window::keeps_cores) {
-        windows.retain(Window::keeps_cores);
+    } else if are_enough(MeasurementWindow::keeps_cores) {
+        windows.retain(MeasurementWindow::keeps_cores);
         Mode::Slow
     } else {
         Mode::Preempted
@@ -262,7 +263,8 @@ mod tests {
 
     /// Of windows of 200 ms of which three were wanted.
     fn figure(windows: &[(f64, f64, u64)]) -> Figure {
-        let window = |&(mpps, speed, switches)| Window { mpps, seconds: 0.2, speed, switches };
+        let window =
+            |&(mpps, speed, switches)| MeasurementWindow { mpps, seconds: 0.2, speed, switches };
         of_windows(windows.iter().map(window).collect(), 3)
     }
 
@@ -299,7 +301,7 @@ mod tests {
     #[test]
     fn a_window_is_what_happened_between_two_samples() {
         let sample = |packets, seconds| Sample { packets, seconds, timings: TimingSum::default() };
-        let window = Window::between(&sample(1_000_000, 2.0), &sample(3_000_000, 2.5));
+        let window = MeasurementWindow::between(&sample(1_000_000, 2.0), &sample(3_000_000, 2.5));
         assert_eq!((window.mpps, window.seconds), (4.0, 0.5));
         assert_eq!((window.speed, window.switches), (1.0, 0));
     }

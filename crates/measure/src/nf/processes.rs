@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::measurement::{Effort, Figure, Window, of_windows};
+use super::measurement::{Effort, Figure, MeasurementWindow, of_windows};
 use super::requests::{READY, Requested};
 use super::row::Ratio;
 use super::{Measuring, Part, Spec};
@@ -49,7 +49,7 @@ pub(super) struct Beside {
 
 /// What one of some groups of processes came to that were measured in turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Side {
+pub(super) struct ProcessSide {
     pub(super) figure: Figure,
     /// Its rate by that of the first group.
     pub(super) ratio: Ratio,
@@ -60,7 +60,7 @@ pub(super) struct Side {
 struct Taken {
     /// A median for each start.
     ratios: Vec<f64>,
-    windows: Vec<Window>,
+    windows: Vec<MeasurementWindow>,
     allocations: u64,
     packets: u64,
 }
@@ -86,7 +86,7 @@ impl Processes {
         &self,
         spec: &Spec,
         effort: &Effort,
-    ) -> Result<Vec<(&'static str, Side)>, MeasureError> {
+    ) -> Result<Vec<(&'static str, ProcessSide)>, MeasureError> {
         let [nothing, objectives, classes, heavy] =
             Measuring::ALL.map(|measuring| vec![spec.measuring(measuring)]);
         let groups = [nothing.clone(), nothing, objectives, classes, heavy];
@@ -104,7 +104,7 @@ impl Processes {
         &self,
         groups: [Vec<Spec>; N],
         effort: &Effort,
-    ) -> Result<[Side; N], MeasureError> {
+    ) -> Result<[ProcessSide; N], MeasureError> {
         let effort = Effort { window: effort.window / PART, ..*effort };
         let mut taken = [(); N].map(|()| Taken::default());
         for _ in 0..STARTS {
@@ -147,18 +147,18 @@ impl Processes {
 impl Taken {
     fn add(&mut self, window: &Requested) {
         let Requested { mpps, seconds, speed, switches, .. } = *window;
-        self.windows.push(Window { mpps, seconds, speed, switches });
+        self.windows.push(MeasurementWindow { mpps, seconds, speed, switches });
         self.allocations += window.allocations;
         self.packets += window.packets;
     }
 
-    fn side(self, wanted: usize) -> Side {
+    fn side(self, wanted: usize) -> ProcessSide {
         let Taken { mut ratios, windows, allocations, packets } = self;
         let allocations_per_packet = allocations as f64 / packets.max(1) as f64;
         let figure = Figure { allocations_per_packet, ..of_windows(windows, wanted) };
         ratios.sort_by(f64::total_cmp);
         let [low, median, high] = [0, STARTS / 2, STARTS - 1].map(|rank| ratios[rank]);
-        Side { figure, ratio: Ratio { median, low, high } }
+        ProcessSide { figure, ratio: Ratio { median, low, high } }
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use super::NfBench;
-use super::measurement::{Sample, Window, sample_after};
+use super::measurement::{MeasurementWindow, Sample, sample_after};
 
 /// What a process says once its flows are open.
 pub(super) const READY: &str = "ready";
@@ -29,7 +29,10 @@ pub(super) struct Requested {
 
 /// Measures a window of a run under way for each line of standard input, until there is none any more, and says on standard
 /// output what each came to.
-pub(super) fn answer(bench: &NfBench, mut sample: impl FnMut() -> Sample) -> Vec<Window> {
+pub(super) fn answer(
+    bench: &NfBench,
+    mut sample: impl FnMut() -> Sample,
+) -> Vec<MeasurementWindow> {
     let mut windows = Vec::new();
     // A process that requests no more, or has ended, closes its ends of both.
     let mut requests = io::stdin().lock().lines();
@@ -42,8 +45,8 @@ pub(super) fn answer(bench: &NfBench, mut sample: impl FnMut() -> Sample) -> Vec
         let allocations = (bench.allocations)() - before;
         let later = sample_after(&earlier, bench.effort.window, &mut sample);
         let packets = later.packets - earlier.packets;
-        let window = Window::between(&earlier, &later);
-        let Window { mpps, seconds, speed, switches } = window;
+        let window = MeasurementWindow::between(&earlier, &later);
+        let MeasurementWindow { mpps, seconds, speed, switches } = window;
         let requested = Requested { mpps, seconds, speed, switches, allocations, packets };
         is_heard = say(&serde_json::to_string(&requested).expect("a window is plain data"));
         windows.push(window);

@@ -22,7 +22,7 @@ use rheostat_steer::Whose;
 
 use super::measurement::Figure;
 use super::network::network;
-use super::placed::Placed;
+use super::placed::Forwarder;
 use super::testbed::{RECLAIMED_AFTER, Testbed};
 use super::{FunctionChain, NfBench, Spec};
 use crate::error::MeasureError;
@@ -41,7 +41,7 @@ pub(super) fn measure_placed(spec: &Spec, bench: &NfBench) -> Result<Figure, Mea
     let chain = shipped::empty();
     let testbed = Testbed::new(spec, |steering| chain.steering_for(steering))?;
     let shards = shards(spec, &testbed, &chain)?;
-    testbed.drive(spec, bench, |_| Box::new(Placed), shards)
+    testbed.drive(spec, bench, |_| Box::new(Forwarder), shards)
 }
 
 /// Measures the router, with `more` routes than a router needs here.

@@ -4,8 +4,8 @@ use std::mem::ManuallyDrop;
 
 use thiserror::Error;
 
-use super::head::Head;
-use super::pool::Link;
+use super::head::MbufHead;
+use super::pool::PoolLink;
 use super::{MAX_SEGMENTS, Mbuf, Mempool, NO_SEGMENT};
 
 /// How many buffers a cache takes from the pool, or returns to it, at once.
@@ -59,7 +59,7 @@ impl PoolCache {
         // SAFETY: the headroom lies inside the buffer.
         let data = unsafe { inner.buffer(index).add(headroom.into()) };
         // SAFETY: the index was in the cache, so no other handle has the buffer.
-        Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
+        Ok(unsafe { inner.own(index, MbufHead::new(data, self.pool.pointer(), len)) })
     }
 
     /// Makes a packet of `len` bytes in the buffer of one that is done with, as [`PoolCache::free`] and
@@ -80,7 +80,7 @@ impl PoolCache {
         // SAFETY: the headroom lies inside the buffer.
         let data = unsafe { inner.buffer(index).add(inner.headroom.into()) };
         // SAFETY: the buffer was the packet's, whose handle is gone.
-        Ok(unsafe { inner.own(index, Head::new(data, self.pool.pointer(), len)) })
+        Ok(unsafe { inner.own(index, MbufHead::new(data, self.pool.pointer(), len)) })
     }
 
     /// Makes a packet of `bytes`, in as many buffers as it needs.
@@ -165,7 +165,7 @@ impl PoolCache {
         let mut segment = packet.head().next;
         self.put(packet.index());
         while segment != NO_SEGMENT {
-            let Link { next, .. } = self.pool.inner().link(segment);
+            let PoolLink { next, .. } = self.pool.inner().link(segment);
             self.put(segment);
             segment = next;
         }

@@ -3,8 +3,8 @@
 use std::mem::ManuallyDrop;
 use std::slice;
 
-use super::head::Head;
-use super::pool::Link;
+use super::head::MbufHead;
+use super::pool::PoolLink;
 use super::{Mbuf, NO_SEGMENT};
 
 /// Buffers one packet may use at most: enough for the 64 KiB of a segmentation-offload frame.
@@ -50,7 +50,7 @@ impl Mbuf {
             segment = pool.link(segment).next;
         }
         match end {
-            Some(end) => pool.set_link(end, Link { next: index, ..pool.link(end) }),
+            Some(end) => pool.set_link(end, PoolLink { next: index, ..pool.link(end) }),
             None => self.head_mut().next = index,
         }
         self.head_mut().total += rest.head().total;
@@ -60,10 +60,10 @@ impl Mbuf {
 
     /// Where the first segment lies, as for those behind it.
     #[inline]
-    pub(super) fn first_link(&self) -> Link {
-        let Head { next, len, .. } = *self.head();
+    pub(super) fn first_link(&self) -> PoolLink {
+        let MbufHead { next, len, .. } = *self.head();
         // A buffer is shorter than 64 KiB.
-        Link { next, offset: self.headroom() as u16, len }
+        PoolLink { next, offset: self.headroom() as u16, len }
     }
 
     /// Puts `bytes` into buffer `index`, which the caller owns and gives up, and links it directly
@@ -76,7 +76,7 @@ impl Mbuf {
         // cannot overlap `bytes`.
         unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         let (offset, len) = (pool.headroom, bytes.len() as u16);
-        pool.set_link(index, Link { next: self.head().next, offset, len });
+        pool.set_link(index, PoolLink { next: self.head().next, offset, len });
         let head = self.head_mut();
         head.next = index;
         head.total += bytes.len() as u32;

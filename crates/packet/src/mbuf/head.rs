@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 
-use super::pool::Inner;
+use super::pool::PoolInner;
 use super::{Mbuf, NO_SEGMENT};
 
 /// What the first bytes of a packet are.
@@ -61,10 +61,10 @@ impl HashKind {
 ///
 /// Code outside this module never gets one by `&mut`: two that were swapped would belong to each other's buffers.
 #[repr(C, align(64))]
-pub(super) struct Head {
+pub(super) struct MbufHead {
     /// The first byte of the packet.
     pub(super) data: NonNull<u8>,
-    pub(super) pool: NonNull<Inner>,
+    pub(super) pool: NonNull<PoolInner>,
     timestamp: Time,
     stamp: u32,
     /// Room for the upper half of the stamp.
@@ -92,18 +92,18 @@ pub(super) struct Head {
     kinds: Kinds,
 }
 
-const _: () = assert!(size_of::<Head>() == 64 && align_of::<Head>() == 64);
-const _: () = assert!(offset_of!(Head, data) == 0 && offset_of!(Head, stamp) == 24);
-const _: () = assert!(offset_of!(Head, next) == 32 && offset_of!(Head, lag) == 48);
-const _: () = assert!(offset_of!(Head, len) == 52 && offset_of!(Head, _queue) == 56);
-const _: () = assert!(offset_of!(Head, device) == 60 && offset_of!(Head, kinds) == 63);
+const _: () = assert!(size_of::<MbufHead>() == 64 && align_of::<MbufHead>() == 64);
+const _: () = assert!(offset_of!(MbufHead, data) == 0 && offset_of!(MbufHead, stamp) == 24);
+const _: () = assert!(offset_of!(MbufHead, next) == 32 && offset_of!(MbufHead, lag) == 48);
+const _: () = assert!(offset_of!(MbufHead, len) == 52 && offset_of!(MbufHead, _queue) == 56);
+const _: () = assert!(offset_of!(MbufHead, device) == 60 && offset_of!(MbufHead, kinds) == 63);
 
-impl Head {
+impl MbufHead {
     /// The head of a packet of `len` bytes from `data`, in one buffer of `pool`.
     #[inline]
-    pub(super) fn new(data: NonNull<u8>, pool: NonNull<Inner>, len: u16) -> Head {
+    pub(super) fn new(data: NonNull<u8>, pool: NonNull<PoolInner>, len: u16) -> MbufHead {
         let total = u32::from(len);
-        Head {
+        MbufHead {
             data,
             pool,
             timestamp: Time::ZERO,
@@ -288,7 +288,8 @@ impl Mbuf {
 
     /// Takes over what the device reported of another packet.
     pub fn describe_as(&mut self, other: &Mbuf) {
-        let Head { timestamp, stamp, lag, hash, wire_len, device, mark, kinds, .. } = *other.head();
+        let MbufHead { timestamp, stamp, lag, hash, wire_len, device, mark, kinds, .. } =
+            *other.head();
         let head = self.head_mut();
         (head.timestamp, head.lag, head.stamp, head.hash) = (timestamp, lag, stamp, hash);
         (head.wire_len, head.device, head.mark, head.kinds) = (wire_len, device, mark, kinds);

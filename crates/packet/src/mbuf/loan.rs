@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
-use super::head::Head;
+use super::head::MbufHead;
 use super::{Mbuf, Mempool, NO_SEGMENT, PoolCache};
 
 /// The memory of a pool, as a kernel requests it that is to read and write there.
@@ -149,7 +149,7 @@ impl Loans {
         // SAFETY: the offset lies inside the buffer.
         let data = unsafe { inner.buffer(index).add(offset.into()) };
         // A buffer is shorter than 64 KiB.
-        let head = Head::new(data, self.pool.pointer(), len as u16);
+        let head = MbufHead::new(data, self.pool.pointer(), len as u16);
         // SAFETY: the buffer was on loan, and the borrower has given it back.
         Ok(unsafe { inner.own(index, head) })
     }

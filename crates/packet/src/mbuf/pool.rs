@@ -8,7 +8,7 @@ use memmap2::MmapMut;
 use rheostat_base::sync::UnsafeCell;
 use thiserror::Error;
 
-use super::head::Head;
+use super::head::MbufHead;
 use super::{Mbuf, NO_SEGMENT};
 
 /// How a pool is laid out.
@@ -44,8 +44,10 @@ impl MempoolConfig {
 
     /// Bytes that a pool takes, once every buffer has been in use.
     pub fn bytes(&self) -> usize {
-        let each =
-            self.stride() + size_of::<Head>() + size_of::<u32>() + size_of::<UnsafeCell<Link>>();
+        let each = self.stride()
+            + size_of::<MbufHead>()
+            + size_of::<u32>()
+            + size_of::<UnsafeCell<PoolLink>>();
         each * self.buffers as usize
     }
 }
@@ -74,7 +76,7 @@ pub struct Mempool {
 
 /// Frees the pool when the last [`Mempool`] and [`super::PoolCache`] are gone, unless a packet is
 /// still alive somewhere: then the memory stays for good, so that the packet's handle never dangles.
-struct Owner(NonNull<Inner>);
+struct Owner(NonNull<PoolInner>);
 
 // SAFETY: `Inner` is `Send + Sync`, and `Owner` only points to it.
 unsafe impl Send for Owner {}
@@ -83,7 +85,7 @@ unsafe impl Sync for Owner {}
 
 /// Which bytes of a buffer belong to a chain, and where the chain goes on.
 #[derive(Clone, Copy)]
-pub(super) struct Link {
+pub(super) struct PoolLink {
     pub(super) next: u32,
     /// From the start of this buffer to its bytes.
     pub(super) offset: u16,
@@ -91,26 +93,26 @@ pub(super) struct Link {
     pub(super) len: u16,
 }
 
-pub(super) struct Inner {
+pub(super) struct PoolInner {
     /// Keeps the mappings alive; accessed through `base` and `heads` only.
     _memory: [MmapMut; 2],
     base: NonNull<u8>,
     /// One head per buffer, accessed only by the owner of the buffer.
-    heads: NonNull<Head>,
+    heads: NonNull<MbufHead>,
     pub(super) stride: usize,
     pub(super) headroom: u16,
     pub(super) data_room: u16,
     pub(super) count: u32,
     free: Mutex<Vec<u32>>,
     /// One link per buffer, accessed only by the owner of the buffer.
-    links: Box<[UnsafeCell<Link>]>,
+    links: Box<[UnsafeCell<PoolLink>]>,
 }
 
 // SAFETY: the free list is behind a lock; buffers, heads and links are accessed only through the handle that
 // owns them, and a buffer index is in exactly one place: the free list, a cache or a handle.
-unsafe impl Send for Inner {}
+unsafe impl Send for PoolInner {}
 // SAFETY: as above.
-unsafe impl Sync for Inner {}
+unsafe impl Sync for PoolInner {}
 
 impl Mempool {
     /// Maps the memory, on huge pages where the kernel grants them on advice.
@@ -121,8 +123,8 @@ impl Mempool {
         let stride = config.stride();
         let count = config.buffers as usize;
         let (memory, base) = map(stride * count)?;
-        let (heads_memory, heads) = map(size_of::<Head>() * count)?;
-        let inner = Inner {
+        let (heads_memory, heads) = map(size_of::<MbufHead>() * count)?;
+        let inner = PoolInner {
             _memory: [memory, heads_memory],
             base,
             // Mappings start at pages.
@@ -134,7 +136,7 @@ impl Mempool {
             // Reversed, so that buffers are handed out in the order of their addresses.
             free: Mutex::new((0..config.buffers).rev().collect()),
             links: (0..config.buffers)
-                .map(|_| UnsafeCell::new(Link { next: NO_SEGMENT, offset: 0, len: 0 }))
+                .map(|_| UnsafeCell::new(PoolLink { next: NO_SEGMENT, offset: 0, len: 0 }))
                 .collect(),
         };
         let inner = NonNull::from(Box::leak(Box::new(inner)));
@@ -161,12 +163,12 @@ impl Mempool {
         self.inner().lock_free().len()
     }
 
-    pub(super) fn inner(&self) -> &Inner {
+    pub(super) fn inner(&self) -> &PoolInner {
         // SAFETY: `Owner` frees the pool only when it is dropped, and we hold it.
         unsafe { self.owner.0.as_ref() }
     }
 
-    pub(super) fn pointer(&self) -> NonNull<Inner> {
+    pub(super) fn pointer(&self) -> NonNull<PoolInner> {
         self.owner.0
     }
 }
@@ -203,7 +205,7 @@ impl Drop for Owner {
     }
 }
 
-impl Inner {
+impl PoolInner {
     /// The start of the first buffer.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.base
@@ -221,7 +223,7 @@ impl Inner {
     /// # Safety
     /// The caller owns the buffer, and gives it to the handle; the head states where in this buffer the packet lies.
     #[inline]
-    pub(super) unsafe fn own(&self, index: u32, head: Head) -> Mbuf {
+    pub(super) unsafe fn own(&self, index: u32, head: MbufHead) -> Mbuf {
         assert!(index < self.count);
         // SAFETY: index < count, so the place lies inside the mapping, and its owner is the caller.
         unsafe {
@@ -233,19 +235,19 @@ impl Inner {
 
     /// The number of the buffer that a head belongs to.
     #[inline]
-    pub(super) fn index_of(&self, head: NonNull<Head>) -> u32 {
+    pub(super) fn index_of(&self, head: NonNull<MbufHead>) -> u32 {
         // SAFETY: every handle's head lies in the array of its pool.
         unsafe { head.offset_from(self.heads) as u32 }
     }
 
     /// The link behind buffer `index`; the caller must own that buffer.
-    pub(super) fn link(&self, index: u32) -> Link {
+    pub(super) fn link(&self, index: u32) -> PoolLink {
         // SAFETY: only the owner of a buffer accesses its link, and the caller owns it.
         self.links[index as usize].with(|link| unsafe { *link })
     }
 
     /// Sets the link behind buffer `index`; the caller must own that buffer.
-    pub(super) fn set_link(&self, index: u32, link: Link) {
+    pub(super) fn set_link(&self, index: u32, link: PoolLink) {
         // SAFETY: as for `link`.
         self.links[index as usize].with_mut(|place| unsafe { *place = link });
     }

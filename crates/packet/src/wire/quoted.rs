@@ -30,7 +30,7 @@ pub struct Quoted<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum QuotedEnd {
     Source,
     Destination,
 }
@@ -61,7 +61,7 @@ impl<'a> Quoted<'a> {
     /// # Errors
     /// [`RewriteError::Family`] when the address is of the other version of IP.
     pub fn set_source(&mut self, address: IpAddr, port: u16) -> Result<(), RewriteError> {
-        self.set(End::Source, address, port)
+        self.set(QuotedEnd::Source, address, port)
     }
 
     /// Sets the endpoint that the packet went to.
@@ -69,10 +69,10 @@ impl<'a> Quoted<'a> {
     /// # Errors
     /// [`RewriteError::Family`] when the address is of the other version of IP.
     pub fn set_destination(&mut self, address: IpAddr, port: u16) -> Result<(), RewriteError> {
-        self.set(End::Destination, address, port)
+        self.set(QuotedEnd::Destination, address, port)
     }
 
-    fn set(&mut self, end: End, address: IpAddr, port: u16) -> Result<(), RewriteError> {
+    fn set(&mut self, end: QuotedEnd, address: IpAddr, port: u16) -> Result<(), RewriteError> {
         let addresses = self.set_address(end, address)?;
         let ports = self.set_port(end, port);
         let of_checksum = self.adjust_transport(addresses, ports);
@@ -84,17 +84,17 @@ impl<'a> Quoted<'a> {
     }
 
     /// Sets an address of the quoted packet, and nothing else.
-    fn set_address(&mut self, end: End, address: IpAddr) -> Result<Delta, RewriteError> {
+    fn set_address(&mut self, end: QuotedEnd, address: IpAddr) -> Result<Delta, RewriteError> {
         match (self.is_v6, address) {
             (false, IpAddr::V4(address)) => {
-                let at = QUOTE + if matches!(end, End::Source) { 12 } else { 16 };
+                let at = QUOTE + if matches!(end, QuotedEnd::Source) { 12 } else { 16 };
                 let field = &mut self.message[at..at + 4];
                 let old = field.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
                 field.copy_from_slice(&address.octets());
                 Ok(Delta::of_u32(old, address.to_bits()))
             }
             (true, IpAddr::V6(address)) => {
-                let at = QUOTE + if matches!(end, End::Source) { 8 } else { 24 };
+                let at = QUOTE + if matches!(end, QuotedEnd::Source) { 8 } else { 24 };
                 let field = &mut self.message[at..at + 16];
                 let old = field.iter().fold(0, |word, byte| word << 8 | u128::from(*byte));
                 field.copy_from_slice(&address.octets());
@@ -105,11 +105,11 @@ impl<'a> Quoted<'a> {
     }
 
     /// Sets a port of the quoted packet, or the identifier of a quoted query, and nothing else.
-    fn set_port(&mut self, end: End, port: u16) -> Delta {
+    fn set_port(&mut self, end: QuotedEnd, port: u16) -> Delta {
         let Some(transport) = self.transport else { return Delta::default() };
         let at = match (self.protocol, end) {
-            (TCP | UDP | UDP_LITE, End::Source) => transport,
-            (TCP | UDP | UDP_LITE, End::Destination) => transport + 2,
+            (TCP | UDP | UDP_LITE, QuotedEnd::Source) => transport,
+            (TCP | UDP | UDP_LITE, QuotedEnd::Destination) => transport + 2,
             (ICMPV4 | ICMPV6, _) => transport + 4,
             _ => return Delta::default(),
         };

@@ -16,11 +16,11 @@ pub(super) struct Mistake {
     wrong: Wrong,
     /// The key of the value or table that has it, and its bytes in the file; unknown while serde has not returned to the
     /// one that it was reading.
-    place: Option<Box<Place>>,
+    place: Option<Box<MistakePlace>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct MistakePlace {
     key: String,
     bytes: Option<Range<usize>>,
     is_table: bool,
@@ -43,7 +43,8 @@ enum Wrong {
 impl Mistake {
     /// The same, at this value unless it is known to be further inside.
     pub(super) fn at(mut self, key: &str, bytes: Range<usize>) -> Mistake {
-        let place = || Box::new(Place { key: key.to_owned(), bytes: Some(bytes), is_table: false });
+        let place =
+            || Box::new(MistakePlace { key: key.to_owned(), bytes: Some(bytes), is_table: false });
         self.place.get_or_insert_with(place);
         self
     }
@@ -52,8 +53,9 @@ impl Mistake {
     pub(super) fn at_table(mut self, key: &str, bytes: Range<usize>) -> Mistake {
         // A table that the file does not have is nowhere.
         let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
-        self.place
-            .get_or_insert_with(|| Box::new(Place { key: key.to_owned(), bytes, is_table: true }));
+        self.place.get_or_insert_with(|| {
+            Box::new(MistakePlace { key: key.to_owned(), bytes, is_table: true })
+        });
         self
     }
 
@@ -82,7 +84,7 @@ impl Mistake {
 
     /// The mistake for people; `missing` is the value that a missing key has.
     pub(super) fn finding(&self, missing: Option<&str>) -> Finding {
-        let Place { key, bytes: place, is_table } =
+        let MistakePlace { key, bytes: place, is_table } =
             self.place.as_deref().cloned().unwrap_or_default();
         let name = Value::name_of(&key).to_owned();
         let finding = |message: String| Finding::mistake(&key, message);

@@ -8,7 +8,7 @@ use serde::de::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Reading;
+use super::SectionReading;
 use super::mistake::Mistake;
 use super::probe::Probe;
 use crate::findings::Findings;
@@ -17,12 +17,12 @@ use crate::reader::{Table, Value};
 /// A table of the file.
 pub(super) struct TableNode<'a, 'd> {
     table: &'a mut Table<'d>,
-    reading: &'a Reading,
+    reading: &'a SectionReading,
 }
 
 impl<'a, 'd> TableNode<'a, 'd> {
     /// The table that is read. Its unknown keys are refused by its reader.
-    pub(super) fn root(table: &'a mut Table<'d>, reading: &'a Reading) -> TableNode<'a, 'd> {
+    pub(super) fn root(table: &'a mut Table<'d>, reading: &'a SectionReading) -> TableNode<'a, 'd> {
         TableNode { table, reading }
     }
 
@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for TableNode<'_, '_> {
 struct Entries<'a, 'd> {
     rest: std::vec::IntoIter<(String, Option<Value<'d>>)>,
     value: Option<Option<Value<'d>>>,
-    reading: &'a Reading,
+    reading: &'a SectionReading,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, '_> {
@@ -134,14 +134,14 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 /// A value of the file.
 struct ValueNode<'a, 'd> {
     value: Value<'d>,
-    reading: &'a Reading,
+    reading: &'a SectionReading,
 }
 
 impl<'a, 'd> ValueNode<'a, 'd> {
     /// Runs `visit`; a mistake is at this value unless it is further inside.
     fn here<T>(
         self,
-        visit: impl FnOnce(&Value<'d>, &'a Reading) -> Result<T, Mistake>,
+        visit: impl FnOnce(&Value<'d>, &'a SectionReading) -> Result<T, Mistake>,
     ) -> Result<T, Mistake> {
         let ValueNode { value, reading } = self;
         visit(&value, reading).map_err(|mistake| mistake.at(&value.key, value.place.clone()))
@@ -151,7 +151,7 @@ impl<'a, 'd> ValueNode<'a, 'd> {
     fn table<T>(
         value: &Value<'d>,
         entries: &'d DeTable<'d>,
-        reading: &Reading,
+        reading: &SectionReading,
         read: impl FnOnce(TableNode<'_, 'd>) -> Result<T, Mistake>,
     ) -> Result<T, Mistake> {
         let mut findings = Findings::default();
@@ -255,7 +255,7 @@ impl<'de> Deserializer<'de> for ValueNode<'_, '_> {
 struct Items<'a, 'd> {
     list: &'a Value<'d>,
     rest: std::iter::Enumerate<std::slice::Iter<'d, Spanned<DeValue<'d>>>>,
-    reading: &'a Reading,
+    reading: &'a SectionReading,
 }
 
 impl<'de> SeqAccess<'de> for Items<'_, '_> {

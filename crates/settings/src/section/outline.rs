@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 
-use super::Reading;
+use super::SectionReading;
 use super::mistake::Mistake;
 use crate::declared::{Form, Setting};
 use crate::findings::Findings;
@@ -26,7 +26,7 @@ pub(super) fn keys<T: DeserializeOwned>() -> Vec<Setting> {
 fn kind<T: DeserializeOwned>(field: &str) -> Option<String> {
     let mut findings = Findings::default();
     Table::read_absent("", &mut findings, |table, _| {
-        Reading::default().probe::<T>(table, field.to_owned())
+        SectionReading::default().probe::<T>(table, field.to_owned())
     })
 }
 

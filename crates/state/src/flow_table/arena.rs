@@ -75,7 +75,7 @@ pub enum ArenaError {
 }
 
 /// What the tables of one arena share: it stays while any of them does.
-pub(super) struct Shared {
+pub(super) struct SharedArena {
     /// Keeps the mapping alive; accessed through the tables' own pointers only.
     _memory: MmapMut,
     pub(super) layout: Arc<StateLayout>,
@@ -92,7 +92,7 @@ pub struct Arena {
     buckets: usize,
     entries: usize,
     config: TableConfig,
-    shared: Arc<Shared>,
+    shared: Arc<SharedArena>,
 }
 
 impl Arena {
@@ -123,7 +123,7 @@ impl Arena {
         #[cfg(all(target_os = "linux", not(miri)))]
         let _ = memory.advise(memmap2::Advice::HugePage);
         let base = NonNull::new(memory.as_mut_ptr()).expect("a mapping is never at address zero");
-        let shared = Arc::new(Shared { _memory: memory, layout, hasher });
+        let shared = Arc::new(SharedArena { _memory: memory, layout, hasher });
         Ok(Arena { base, shards, buckets, entries, config, shared })
     }
 

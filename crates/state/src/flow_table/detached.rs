@@ -28,9 +28,9 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::FlowKey;
 
-use super::arena::Shared;
+use super::arena::SharedArena;
 use super::entries::WheelLinks;
-use super::entry::{self, Hot, Kind, NO_PARTNER, load_ending, store_ending};
+use super::entry::{self, EntryKind, Hot, NO_PARTNER, load_ending, store_ending};
 use super::{FlowId, FlowMut, FlowTable, Probe, StateRefs, StateSet};
 use crate::FlowHash;
 use crate::timer_wheel::{self, UNARMED};
@@ -43,7 +43,7 @@ pub struct DetachedFlow {
     /// The bits of the states that are initialised.
     initialised: u8,
     /// Keeps the mapping alive.
-    shared: Arc<Shared>,
+    shared: Arc<SharedArena>,
 }
 
 // SAFETY: the states are `Send` (`StateLayout::reserve` asks for it), and nothing else reads or writes what the value accesses, but
@@ -154,7 +154,7 @@ impl FlowTable {
         self.entries.cold_mut(index).initialised = flow.initialised;
         self.entries.set_detached(index, false);
         let partner = self.entries.cold(index).partner;
-        if self.entries.hot(index).ending.kind() == Kind::V6 && partner != NO_PARTNER {
+        if self.entries.hot(index).ending.kind() == EntryKind::V6 && partner != NO_PARTNER {
             let detached = self.detached.as_mut().expect("as above");
             detached.keys.remove(&partner).expect("both keys of a detached flow are known");
             self.entries.set_detached(partner, false);
@@ -345,7 +345,8 @@ impl<R> OpenDetached<'_, R> {
         let hot = self.entry.cast::<Hot>().as_ptr();
         // SAFETY: the entry begins with a `Hot`, of which the table reads no stamps and no devices while the flow is detached. No
         // reference to the whole is made, as the table may read the rest.
-        let (mut arrived, stamps) = unsafe { (entry::Arrivals::read(hot), &raw mut (*hot).stamps) };
+        let (mut arrived, stamps) =
+            unsafe { (entry::EntryArrivals::read(hot), &raw mut (*hot).stamps) };
         let late = arrived.note(forward, device, stamp);
         if !late {
             // SAFETY: as above.

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use rheostat_packet::{Family, FlowKey};
 
-use super::entry::{self, COLD_OFFSET, Cold, Ending, Hot, Kind, LINE};
-use crate::list::{Link, Links};
+use super::entry::{self, COLD_OFFSET, Cold, Ending, EntryKind, Hot, LINE};
+use crate::list::{Links, ListLink};
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -66,7 +66,7 @@ impl Entries {
         let cold = self.cold_mut(index);
         cold.generation = cold.generation.wrapping_add(1);
         let hot = self.hot_mut(index);
-        hot.ending = Ending::never(Kind::Free);
+        hot.ending = Ending::never(EntryKind::Free);
         hot.key[0] = u64::from(first);
         self.retired = (index, if last == NONE { index } else { last });
     }
@@ -143,7 +143,7 @@ impl Entries {
     }
 
     /// Changes under which keys entry `index` can be found.
-    pub(super) fn set_kind(&mut self, index: u32, kind: Kind) {
+    pub(super) fn set_kind(&mut self, index: u32, kind: EntryKind) {
         let hot = self.hot_mut(index);
         let mut ending = hot.ending;
         ending.set_kind(kind);
@@ -208,7 +208,7 @@ pub(super) struct WheelLinks<'a>(pub(super) &'a mut Entries);
 
 impl Links for WheelLinks<'_> {
     #[inline]
-    fn link(&mut self, member: u32) -> &mut Link {
+    fn link(&mut self, member: u32) -> &mut ListLink {
         &mut self.0.cold_mut(member).wheel
     }
 }
@@ -218,7 +218,7 @@ pub(super) struct EvictLinks<'a>(pub(super) &'a mut Entries);
 
 impl Links for EvictLinks<'_> {
     #[inline]
-    fn link(&mut self, member: u32) -> &mut Link {
+    fn link(&mut self, member: u32) -> &mut ListLink {
         &mut self.0.cold_mut(member).evict
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Family, FlowKey};
 
-use crate::list::Link;
+use crate::list::ListLink;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
@@ -24,7 +24,7 @@ pub(super) const COLD_OFFSET: usize = 2 * LINE - size_of::<Cold>();
 /// The keys an entry can be found under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// None: the entry is free. Zero, as untouched memory is.
     Free = 0,
     /// An IPv4 key.
@@ -61,9 +61,9 @@ pub(super) struct Cold {
     /// The rest of a key of IPv6, or the second key of a flow of IPv4.
     pub(super) more: [u64; 3],
     /// The neighbours in a slot of the timer wheel.
-    pub(super) wheel: Link,
+    pub(super) wheel: ListLink,
     /// The neighbours among the flows that may be evicted.
-    pub(super) evict: Link,
+    pub(super) evict: ListLink,
     /// How many flows this entry has served and lost.
     pub(super) generation: u32,
     /// Of an entry with an IPv6 key, the entry with its flow's other key; [`NO_PARTNER`] if there is
@@ -79,7 +79,7 @@ const _: () = {
     assert!(size_of::<Hot>() == 34 && size_of::<Cold>() == 52);
     // Of line 0, 30 bytes are left for states, and 12 of line 1.
     assert!(STATE_OFFSET == 34 && COLD_OFFSET == 76);
-    assert!(offset_of!(Cold, wheel) % align_of::<Link>() == 0);
+    assert!(offset_of!(Cold, wheel) % align_of::<ListLink>() == 0);
 };
 
 /// A deadline, whose lowest byte is used for the kind of the entry and three marks. All zero is a free entry.
@@ -100,7 +100,7 @@ const DETACHED: u64 = 32;
 impl Ending {
     /// That of an entry without a deadline.
     #[inline]
-    pub(super) fn never(kind: Kind) -> Ending {
+    pub(super) fn never(kind: EntryKind) -> Ending {
         Ending(!MARKS | kind as u64)
     }
 
@@ -124,17 +124,17 @@ impl Ending {
 
     /// The keys the entry can be found under; none while it is detached.
     #[inline(always)]
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> EntryKind {
         match self.0 & (KIND | DETACHED) {
-            1 => Kind::V4,
-            2 => Kind::V4Alias,
-            3 => Kind::V6,
-            4 => Kind::V6Alias,
-            _ => Kind::Free,
+            1 => EntryKind::V4,
+            2 => EntryKind::V4Alias,
+            3 => EntryKind::V6,
+            4 => EntryKind::V6Alias,
+            _ => EntryKind::Free,
         }
     }
 
-    pub(super) fn set_kind(&mut self, kind: Kind) {
+    pub(super) fn set_kind(&mut self, kind: EntryKind) {
         self.0 = self.0 & !KIND | kind as u64;
     }
 
@@ -162,22 +162,22 @@ impl Ending {
 }
 
 /// The order of arrival of a flow's packets.
-pub(super) struct Arrivals {
+pub(super) struct EntryArrivals {
     pub(super) stamps: [u32; 2],
     pub(super) devices: [DeviceId; 2],
 }
 
-impl Arrivals {
+impl EntryArrivals {
     /// That of an entry.
     ///
     /// # Safety
     /// `hot` is the start of an entry whose stamps and devices nothing writes meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn read(hot: *const Hot) -> Arrivals {
+    pub(super) unsafe fn read(hot: *const Hot) -> EntryArrivals {
         // SAFETY: the entry begins with a `Hot`, says the caller; no reference to the whole is made.
         unsafe {
             let stamps = (&raw const (*hot).stamps).read_unaligned();
-            Arrivals { stamps, devices: (&raw const (*hot).devices).read_unaligned() }
+            EntryArrivals { stamps, devices: (&raw const (*hot).devices).read_unaligned() }
         }
     }
 
@@ -219,7 +219,7 @@ impl Name {
 
     /// The keys the entry can be found under.
     #[inline(always)]
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> EntryKind {
         self.ending.kind()
     }
 }
@@ -260,7 +260,7 @@ pub(super) fn primary(hot: &Hot, cold: &Cold) -> ([u64; 5], Family) {
     let [first, second] = hot.key;
     let [third, fourth, fifth] = cold.more;
     match hot.ending.kind() {
-        Kind::V6 | Kind::V6Alias => ([first, second, third, fourth, fifth], Family::V6),
+        EntryKind::V6 | EntryKind::V6Alias => ([first, second, third, fourth, fifth], Family::V6),
         _ => ([first, second, 0, 0, 0], Family::V4),
     }
 }
@@ -268,7 +268,7 @@ pub(super) fn primary(hot: &Hot, cold: &Cold) -> ([u64; 5], Family) {
 /// The words of the second key of a flow, if it lies in its entry.
 pub(super) fn alias(hot: &Hot, cold: &Cold) -> Option<[u64; 5]> {
     let [first, second, _] = cold.more;
-    (hot.ending.kind() == Kind::V4Alias).then_some([first, second, 0, 0, 0])
+    (hot.ending.kind() == EntryKind::V4Alias).then_some([first, second, 0, 0, 0])
 }
 
 /// Whether the entry serves a flow that can be found under `key`. An IPv4 flow found under its first key,
@@ -279,11 +279,11 @@ pub(super) fn matches<'a>(name: Name, cold: impl FnOnce() -> &'a Cold, key: &Flo
     let kind = name.kind();
     let starts = (name.key[0] ^ first) | (name.key[1] ^ second) == 0;
     if key.family() == Family::V4 {
-        return (starts && matches!(kind, Kind::V4 | Kind::V4Alias))
-            || (kind == Kind::V4Alias && {
+        return (starts && matches!(kind, EntryKind::V4 | EntryKind::V4Alias))
+            || (kind == EntryKind::V4Alias && {
                 let [third, fourth, _] = cold().more;
                 (third ^ first) | (fourth ^ second) == 0
             });
     }
-    starts && matches!(kind, Kind::V6 | Kind::V6Alias) && { cold().more } == rest
+    starts && matches!(kind, EntryKind::V6 | EntryKind::V6Alias) && { cold().more } == rest
 }

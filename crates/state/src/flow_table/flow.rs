@@ -8,7 +8,7 @@ use rheostat_packet::{Family, FlowKey};
 
 use super::FlowTable;
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{self, COLD_OFFSET, Cold, Ending, Hot, Kind, NO_PARTNER};
+use super::entry::{self, COLD_OFFSET, Cold, Ending, EntryKind, Hot, NO_PARTNER};
 use super::layout::{Handle, TimePlace};
 use super::open_flows::StateBits;
 use crate::timer_wheel::{self, UNARMED};
@@ -61,7 +61,7 @@ impl<'a> FlowMut<'a> {
             return None;
         }
         match name.kind() {
-            Kind::V6Alias => Some(flow.partner()),
+            EntryKind::V6Alias => Some(flow.partner()),
             _ => Some(flow),
         }
     }
@@ -134,7 +134,7 @@ impl<'a> FlowMut<'a> {
             return Some(key(&words, Family::V4));
         }
         let partner = self.cold().partner;
-        (self.hot().ending.kind() == Kind::V6 && partner != NO_PARTNER).then(|| {
+        (self.hot().ending.kind() == EntryKind::V6 && partner != NO_PARTNER).then(|| {
             let entries = &self.table.entries;
             let (words, family) = entry::primary(entries.hot(partner), entries.cold(partner));
             key(&words, family)

@@ -26,7 +26,7 @@ pub(super) struct IndexFull;
 
 /// Where a key belongs.
 #[derive(Clone, Copy)]
-struct Place {
+struct IndexPlace {
     home: u32,
     tag: u16,
 }
@@ -40,7 +40,7 @@ pub(super) struct Index {
 /// A step of the search for a vacancy: a bucket, and the way of an earlier step's bucket whose key
 /// could move there.
 #[derive(Clone, Copy)]
-struct Step {
+struct IndexStep {
     bucket: u32,
     from: u16,
     way: u8,
@@ -100,7 +100,7 @@ impl Index {
 
     /// Adds a key that leads to `entry`.
     pub(super) fn insert(&mut self, hash: FlowHash, entry: u32) -> Result<(), IndexFull> {
-        let Place { home, tag } = self.place(hash);
+        let IndexPlace { home, tag } = self.place(hash);
         if let Some(way) = self.bucket(home).vacancy() {
             self.bucket_mut(home).fill(way, tag, entry, false);
             return Ok(());
@@ -124,7 +124,7 @@ impl Index {
 
     /// Removes the key that leads to `entry`. `false` when it is not there.
     pub(super) fn remove(&mut self, hash: FlowHash, entry: u32) -> bool {
-        let Place { home, tag } = self.place(hash);
+        let IndexPlace { home, tag } = self.place(hash);
         // A key at home is not marked as away, one in its other bucket is; so a second key of the
         // same entry is not mistaken for this one.
         let find = |bucket: &Bucket, away: bool| {
@@ -146,7 +146,7 @@ impl Index {
     /// Marks the key of this hash that leads to `entry` as one of a detached flow, or as one that is not. `false` when it is not
     /// there.
     pub(super) fn set_detached(&mut self, hash: FlowHash, entry: u32, detached: bool) -> bool {
-        let Place { home, tag } = self.place(hash);
+        let IndexPlace { home, tag } = self.place(hash);
         let mut found = false;
         // Both keys of an entry may stand in one bucket with one tag: marks go to both anyhow.
         for bucket in [home, self.other(home, tag)] {
@@ -164,7 +164,7 @@ impl Index {
     /// Moves keys so that `home` or `other` has a vacancy, and returns which.
     #[cold]
     fn make_room(&mut self, home: u32, other: u32) -> Result<u32, IndexFull> {
-        let root = |bucket| Step { bucket, from: ROOT, way: 0 };
+        let root = |bucket| IndexStep { bucket, from: ROOT, way: 0 };
         let mut steps = [root(home); SEARCH];
         steps[1] = root(other);
         let mut known = 2;
@@ -175,7 +175,7 @@ impl Index {
             let bucket = steps[at].bucket;
             for way in 0..WAYS {
                 let next = self.other(bucket, self.bucket(bucket).tag(way));
-                let step = Step { bucket: next, from: at as u16, way: way as u8 };
+                let step = IndexStep { bucket: next, from: at as u16, way: way as u8 };
                 if next != bucket && self.bucket(next).vacancy().is_some() {
                     return Ok(self.shift(&steps, step));
                 }
@@ -191,7 +191,7 @@ impl Index {
     /// Moves the keys along the chain that ends with `last`, from its end, and returns the bucket at
     /// its start. The search goes breadth first, so the chain is a shortest one and visits no bucket
     /// twice: no move disturbs a later one.
-    fn shift(&mut self, steps: &[Step; SEARCH], mut last: Step) -> u32 {
+    fn shift(&mut self, steps: &[IndexStep; SEARCH], mut last: IndexStep) -> u32 {
         while last.from != ROOT {
             let from = steps[usize::from(last.from)];
             self.relocate(from.bucket, usize::from(last.way), last.bucket);
@@ -218,9 +218,9 @@ impl Index {
     /// The home and the tag of a key: the high bits of hash × buckets and those that follow, so that
     /// both come from contiguous high bits of the hash (see [`crate::flow_hash`]).
     #[inline]
-    fn place(&self, hash: FlowHash) -> Place {
+    fn place(&self, hash: FlowHash) -> IndexPlace {
         let product = u128::from(hash.0) * u128::from(self.count);
-        Place { home: (product >> 64) as u32, tag: (product >> 48) as u16 }
+        IndexPlace { home: (product >> 64) as u32, tag: (product >> 48) as u16 }
     }
 
     /// The home of a key in an index of so many buckets.
@@ -285,7 +285,7 @@ mod tests {
         fn check(&self, keys: &HashMap<u32, u32>) -> Result<(), TestCaseError> {
             let mut away = vec![0; self.count as usize];
             for (&key, &entry) in keys {
-                let Place { home, tag } = self.place(hash(key));
+                let IndexPlace { home, tag } = self.place(hash(key));
                 let other = self.other(home, tag);
                 prop_assert_eq!(self.other(other, tag), home);
                 let stands = |bucket: u32, is_away: bool| {

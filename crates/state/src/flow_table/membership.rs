@@ -5,7 +5,7 @@ use rheostat_packet::{Family, FlowKey};
 use thiserror::Error;
 
 use super::entries::{EvictLinks, WheelLinks};
-use super::entry::{self, Ending, Hot, Kind, NO_PARTNER};
+use super::entry::{self, Ending, EntryKind, Hot, NO_PARTNER};
 use super::{FlowId, FlowTable};
 use crate::FlowHash;
 use crate::timer_wheel::{self, UNARMED};
@@ -58,8 +58,8 @@ impl FlowTable {
         }
         self.wheel.turn_if_idle(timer_wheel::tick(now));
         let kind = match key.family() {
-            Family::V4 => Kind::V4,
-            Family::V6 => Kind::V6,
+            Family::V4 => EntryKind::V4,
+            Family::V6 => EntryKind::V6,
         };
         let generation = self.occupy(index, key, kind, NO_PARTNER);
         self.counts.created += 1;
@@ -81,8 +81,8 @@ impl FlowTable {
             return Err(AliasError::Taken);
         }
         match (key.family(), self.entries.hot(index).ending.kind()) {
-            (Family::V4, Kind::V4) => self.alias_v4(index, hash, key),
-            (Family::V6, Kind::V6) if self.entries.cold(index).partner == NO_PARTNER => {
+            (Family::V4, EntryKind::V4) => self.alias_v4(index, hash, key),
+            (Family::V6, EntryKind::V6) if self.entries.cold(index).partner == NO_PARTNER => {
                 self.alias_v6(index, hash, key)
             }
             _ => Err(AliasError::NoRoom),
@@ -90,7 +90,7 @@ impl FlowTable {
     }
 
     /// Writes the fixed parts of an entry that was free, and returns its generation.
-    fn occupy(&mut self, index: u32, key: &FlowKey, kind: Kind, partner: u32) -> u32 {
+    fn occupy(&mut self, index: u32, key: &FlowKey, kind: EntryKind, partner: u32) -> u32 {
         let &[first, second, rest @ ..] = key.raw();
         let devices = [DeviceId::NONE; 2];
         let ending = Ending::never(kind);
@@ -105,7 +105,7 @@ impl FlowTable {
         self.index.insert(hash, index).map_err(|_| AliasError::Full)?;
         let &[first, second, ..] = key.raw();
         self.entries.cold_mut(index).more = [first, second, 0];
-        self.entries.set_kind(index, Kind::V4Alias);
+        self.entries.set_kind(index, EntryKind::V4Alias);
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl FlowTable {
             self.entries.retire(alias);
             return Err(AliasError::Full);
         }
-        self.occupy(alias, key, Kind::V6Alias, index);
+        self.occupy(alias, key, EntryKind::V6Alias, index);
         self.entries.cold_mut(index).partner = alias;
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(super) enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct DatagramPiece {
     start: u32,
     end: u32,
 }
@@ -47,7 +47,7 @@ pub(super) struct Datagram {
     /// The fragments that wait for the key, in order of arrival.
     pub(super) held: Vec<Mbuf>,
     /// What has come: disjoint, in order.
-    pieces: Vec<Piece>,
+    pieces: Vec<DatagramPiece>,
     /// The sum of the pieces.
     covered: u32,
     /// Where the datagram ends, once its last fragment has come.
@@ -111,7 +111,7 @@ impl Datagram {
             return Err(Fault::Hostile);
         }
         let before = self.pieces.partition_point(|piece| piece.start < start);
-        if self.pieces.get(before) == Some(&Piece { start, end }) {
+        if self.pieces.get(before) == Some(&DatagramPiece { start, end }) {
             return Ok(Fit::Duplicate);
         }
         let overlaps_next = self.pieces.get(before).is_some_and(|next| next.start < end);
@@ -141,7 +141,7 @@ impl Datagram {
         let Fit::New(before) = fit else { return };
         let start = u32::from(fragment.offset);
         let end = start + u32::from(fragment.len);
-        self.pieces.insert(before, Piece { start, end });
+        self.pieces.insert(before, DatagramPiece { start, end });
         self.covered += end - start;
         if !fragment.more {
             self.end = Some(end);

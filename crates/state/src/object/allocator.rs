@@ -51,7 +51,7 @@ pub struct Allocator<T> {
 /// A resource, apart from its place in a list and the value of its lease. Words: how often it was lent; the lifetime
 /// plus one, zero while it is free; the deadline.
 #[derive(Clone, Copy)]
-struct State {
+struct AllocatorState {
     generation: u32,
     lifetime: Option<usize>,
     deadline: Time,
@@ -60,11 +60,11 @@ struct State {
 /// Words in front of a lease's value.
 const HEAD: usize = 2;
 
-impl State {
+impl AllocatorState {
     #[inline(always)]
-    fn load(words: &Words<'_>) -> State {
+    fn load(words: &Words<'_>) -> AllocatorState {
         let (first, second) = (words.get(0), words.get(1));
-        State {
+        AllocatorState {
             generation: first as u32,
             lifetime: ((first >> 32) as usize).checked_sub(1),
             deadline: Time::from_nanos(second),
@@ -236,7 +236,7 @@ impl<T: Plain> Allocator<T> {
         let txn = cx.txn();
         let now = txn.now();
         txn.read(&self.leases, lease.resource as usize, touch, |words| {
-            let state = State::load(words);
+            let state = AllocatorState::load(words);
             let is_held = state.generation == lease.generation && state.is_live(now);
             let (_, is_fresh) = self.prolonged(state, now, lifetime);
             is_held.then(|| (load(words, HEAD), is_fresh))
@@ -245,7 +245,7 @@ impl<T: Plain> Allocator<T> {
 
     /// When a lease ends that is prolonged now, and whether that is not to be done so soon.
     #[inline(always)]
-    fn prolonged(&self, state: State, now: Time, lifetime: usize) -> (Time, bool) {
+    fn prolonged(&self, state: AllocatorState, now: Time, lifetime: usize) -> (Time, bool) {
         let deadline = now + self.lifetimes[lifetime];
         let same = state.lifetime == Some(lifetime);
         // The difference is the time since the lease was prolonged last.
@@ -311,7 +311,7 @@ impl<T: Plain> Allocator<T> {
             return Ok(true);
         }
         self.lists.move_to_end(txn, lease.resource, lifetime, touch)?;
-        let state = State { lifetime: Some(lifetime), deadline, ..state };
+        let state = AllocatorState { lifetime: Some(lifetime), deadline, ..state };
         txn.update(&self.leases, lease.resource as usize, touch, |words| state.store(words))?;
         Ok(true)
     }
@@ -389,8 +389,8 @@ impl<T: Plain> Allocator<T> {
         let deadline = txn.now() + self.lifetimes[lifetime];
         self.lists.lease(txn, resource, lifetime, touch)?;
         let generation = txn.update(&self.leases, resource as usize, touch, |words| {
-            let generation = State::load(&words.as_words()).generation;
-            State { generation, lifetime: Some(lifetime), deadline }.store(words);
+            let generation = AllocatorState::load(&words.as_words()).generation;
+            AllocatorState { generation, lifetime: Some(lifetime), deadline }.store(words);
             store(words, HEAD, &value);
             generation
         })?;
@@ -401,10 +401,10 @@ impl<T: Plain> Allocator<T> {
         let lane = txn.lane().index();
         self.lists.give_back(txn, resource, lane, touch)?;
         txn.update(&self.leases, resource as usize, touch, |words| {
-            let state = State::load(&words.as_words());
+            let state = AllocatorState::load(&words.as_words());
             // Leases that were given out are invalid from here on.
             let generation = state.generation.wrapping_add(1);
-            State { generation, lifetime: None, deadline: Time::ZERO }.store(words);
+            AllocatorState { generation, lifetime: None, deadline: Time::ZERO }.store(words);
         })
     }
 
@@ -412,7 +412,7 @@ impl<T: Plain> Allocator<T> {
     fn held(&self, txn: &mut Txn, resource: u32, touch: Touch) -> Outcome<Option<(Lease, T)>> {
         let now = txn.now();
         txn.read(&self.leases, resource as usize, touch, |words| {
-            let state = State::load(words);
+            let state = AllocatorState::load(words);
             let lease = Lease { resource, generation: state.generation };
             state.is_live(now).then(|| (lease, load(words, HEAD)))
         })
@@ -424,8 +424,8 @@ impl<T: Plain> Allocator<T> {
     }
 
     #[inline]
-    fn state(&self, txn: &mut Txn, resource: u32, touch: Touch) -> Outcome<State> {
-        txn.read(&self.leases, resource as usize, touch, State::load)
+    fn state(&self, txn: &mut Txn, resource: u32, touch: Touch) -> Outcome<AllocatorState> {
+        txn.read(&self.leases, resource as usize, touch, AllocatorState::load)
     }
 
     #[inline(always)]

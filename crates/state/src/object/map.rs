@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use self::head::Head;
+use self::head::MapHead;
 use super::storage::{Boxed, Inline, Storage};
 use crate::txn::{
     Look, ObjectId, ObjectKind, Objects, Operation, Outcome, Part, Plain, Slab, Touch,
@@ -45,7 +45,7 @@ enum Hash<K> {
 }
 
 /// The slot of a key in a bucket, and its value.
-type Found<R> = Option<(usize, R)>;
+type MapSlot<R> = Option<(usize, R)>;
 
 /// Looks for a key in a bucket of a [`Map`].
 struct LookUp<'k, K, V, S> {
@@ -55,11 +55,11 @@ struct LookUp<'k, K, V, S> {
 }
 
 impl<K: Plain + Eq, V, S: Storage<V>> Look for LookUp<'_, K, V, S> {
-    type Seen = (Found<S::Raw>, bool);
+    type Seen = (MapSlot<S::Raw>, bool);
 
     #[inline(always)]
-    fn look(&mut self, words: &Words<'_>) -> (Found<S::Raw>, bool) {
-        let head = Head::of(words);
+    fn look(&mut self, words: &Words<'_>) -> (MapSlot<S::Raw>, bool) {
+        let head = MapHead::of(words);
         let is = |slot| load::<K>(words, Map::<K, V, S>::key_at(slot)) == *self.key;
         let value = |slot| S::load(words, Map::<K, V, S>::value_at(slot));
         let found = head.find(self.tag, is).map(|slot| (slot, value(slot)));
@@ -84,7 +84,7 @@ impl<K> Hashed<K> {
 
 /// Where a key may lie.
 #[derive(Clone, Copy)]
-struct Place {
+struct MapPlace {
     first: usize,
     second: usize,
     tag: u8,
@@ -224,12 +224,12 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let Some((bucket, slot)) = self.make_room(txn, &place)? else { return Ok(Err(Full)) };
         let raw = S::make(value, txn);
         txn.update(&self.slab, bucket, place.touch, |words| {
-            words.set(0, Head::of(&words.as_words()).with(slot, place.tag).word());
+            words.set(0, MapHead::of(&words.as_words()).with(slot, place.tag).word());
             store(words, Self::key_at(slot), &key);
             S::replace(raw, words, Self::value_at(slot));
         })?;
         if bucket != place.first {
-            self.change_head(txn, place.touch, place.first, Head::one_more_elsewhere)?;
+            self.change_head(txn, place.touch, place.first, MapHead::one_more_elsewhere)?;
         }
         Ok(Ok(()))
     }
@@ -245,19 +245,19 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         let Some((bucket, slot, raw)) = self.find(txn, key, &place)? else { return Ok(None) };
         let value = S::value(raw, txn);
         let taken = txn.update(&self.slab, bucket, place.touch, |words| {
-            words.set(0, Head::of(&words.as_words()).without(slot).word());
+            words.set(0, MapHead::of(&words.as_words()).without(slot).word());
             S::take(words, Self::value_at(slot))
         })?;
         S::free(taken, txn);
         if bucket != place.first {
-            self.change_head(txn, place.touch, place.first, Head::one_less_elsewhere)?;
+            self.change_head(txn, place.touch, place.first, MapHead::one_less_elsewhere)?;
         }
         Ok(Some(value))
     }
 
     /// The number of keys, for figures: while lanes run, of slightly different moments.
     pub fn count(&self) -> usize {
-        (0..self.slab.cells()).map(|cell| Head::of(&self.slab.peek(cell)).taken()).sum()
+        (0..self.slab.cells()).map(|cell| MapHead::of(&self.slab.peek(cell)).taken()).sum()
     }
 
     /// Bucket and slot of a key, and its value.
@@ -266,7 +266,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         &self,
         txn: &mut Txn,
         key: &K,
-        place: &Place,
+        place: &MapPlace,
     ) -> Outcome<Option<(usize, usize, S::Raw)>> {
         let (found, elsewhere) = self.look(txn, key, place, place.first)?;
         match found {
@@ -281,7 +281,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         &self,
         txn: &mut Txn,
         key: &K,
-        place: &Place,
+        place: &MapPlace,
     ) -> Outcome<Option<(usize, usize, S::Raw)>> {
         let (found, _) = self.look(txn, key, place, place.second)?;
         Ok(found.map(|(slot, raw)| (place.second, slot, raw)))
@@ -293,18 +293,18 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         &self,
         txn: &mut Txn,
         key: &K,
-        place: &Place,
+        place: &MapPlace,
         bucket: usize,
-    ) -> Outcome<(Found<S::Raw>, bool)> {
+    ) -> Outcome<(MapSlot<S::Raw>, bool)> {
         let look = LookUp { key, tag: place.tag, map: PhantomData::<fn() -> (V, S)> };
         txn.look(&self.slab, bucket, place.touch, look)
     }
 
     /// A free slot for a key: in its first bucket, where it is found at once; else in its second; else where another key
     /// can be moved away.
-    fn make_room(&self, txn: &mut Txn, place: &Place) -> Outcome<Option<(usize, usize)>> {
+    fn make_room(&self, txn: &mut Txn, place: &MapPlace) -> Outcome<Option<(usize, usize)>> {
         for bucket in [place.first, place.second] {
-            let head = txn.read(&self.slab, bucket, place.touch, Head::of)?;
+            let head = txn.read(&self.slab, bucket, place.touch, MapHead::of)?;
             if let Some(slot) = head.free_slot() {
                 return Ok(Some((bucket, slot)));
             }
@@ -315,7 +315,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
     /// Moves some key of two full buckets to its other bucket, preferably to its first; or, when all of those are full,
     /// after a key there to its own. Returns the slot that has become free.
     #[cold]
-    fn push_away(&self, txn: &mut Txn, place: &Place) -> Outcome<Option<(usize, usize)>> {
+    fn push_away(&self, txn: &mut Txn, place: &MapPlace) -> Outcome<Option<(usize, usize)>> {
         let touch = place.touch;
         let taken =
             [place.first, place.second].map(|bucket| (0..SLOTS).map(move |slot| (bucket, slot)));
@@ -347,7 +347,7 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         touch: Touch,
         bucket: usize,
         slot: usize,
-    ) -> Outcome<(Place, usize)> {
+    ) -> Outcome<(MapPlace, usize)> {
         let key = txn.read(&self.slab, bucket, touch, |words| load(words, Self::key_at(slot)))?;
         let place = self.place(&key, touch.operation(), touch.site);
         let other = if bucket == place.first { place.second } else { place.first };
@@ -357,23 +357,23 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
     /// Moves the key of a slot to its other bucket, if there is room.
     fn move_away(&self, txn: &mut Txn, touch: Touch, bucket: usize, slot: usize) -> Outcome<bool> {
         let (theirs, other) = self.resident(txn, touch, bucket, slot)?;
-        let head = txn.read(&self.slab, other, touch, Head::of)?;
+        let head = txn.read(&self.slab, other, touch, MapHead::of)?;
         let Some(free) = head.free_slot() else { return Ok(false) };
         let (key, raw) = txn.read(&self.slab, bucket, touch, |words| {
             (load::<K>(words, Self::key_at(slot)), S::load(words, Self::value_at(slot)))
         })?;
         txn.update(&self.slab, other, touch, |words| {
-            words.set(0, Head::of(&words.as_words()).with(free, theirs.tag).word());
+            words.set(0, MapHead::of(&words.as_words()).with(free, theirs.tag).word());
             store(words, Self::key_at(free), &key);
             S::replace(raw, words, Self::value_at(free));
         })?;
         txn.update(&self.slab, bucket, touch, |words| {
-            words.set(0, Head::of(&words.as_words()).without(slot).word());
+            words.set(0, MapHead::of(&words.as_words()).without(slot).word());
             S::take(words, Self::value_at(slot));
         })?;
         let change = match bucket == theirs.first {
-            true => Head::one_more_elsewhere,
-            false => Head::one_less_elsewhere,
+            true => MapHead::one_more_elsewhere,
+            false => MapHead::one_less_elsewhere,
         };
         self.change_head(txn, touch, theirs.first, change)?;
         Ok(true)
@@ -384,25 +384,30 @@ impl<K: Plain + Eq, V, S: Storage<V>> Map<K, V, S> {
         txn: &mut Txn,
         touch: Touch,
         bucket: usize,
-        change: fn(Head) -> Head,
+        change: fn(MapHead) -> MapHead,
     ) -> Outcome<()> {
         txn.update(&self.slab, bucket, touch, |words: &mut WordsMut<'_>| {
-            words.set(0, change(Head::of(&words.as_words())).word());
+            words.set(0, change(MapHead::of(&words.as_words())).word());
         })
     }
 
     #[inline(always)]
-    fn place(&self, key: &K, operation: Operation, site: &'static Location<'static>) -> Place {
+    fn place(&self, key: &K, operation: Operation, site: &'static Location<'static>) -> MapPlace {
         self.place_of(self.hash_of(key), operation, site)
     }
 
     #[inline(always)]
-    fn place_of(&self, hash: u64, operation: Operation, site: &'static Location<'static>) -> Place {
+    fn place_of(
+        &self,
+        hash: u64,
+        operation: Operation,
+        site: &'static Location<'static>,
+    ) -> MapPlace {
         let first = hash as usize & self.mask;
         // Never the same, as there are at least two. The upper half as a fraction of 2^32.
         let apart = (((hash >> 32) * self.mask as u64) >> 32) as usize + 1;
         let touch = Touch::new(self.object, operation, Part::Bucket, detail_of(hash), site);
-        Place { first, second: (first + apart) & self.mask, tag: tag_of(hash), touch }
+        MapPlace { first, second: (first + apart) & self.mask, tag: tag_of(hash), touch }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gate::Gate;
-use super::profile::{LaneMetrics, Profile};
+use super::profile::{LaneConflicts, Profile};
 use super::quiescence::Epochs;
 use super::site::Sites;
 use super::slab::Slab;
@@ -88,7 +88,7 @@ pub(super) struct Registry {
     pub(super) gate: Gate,
     pub(super) epochs: Epochs,
     pub(super) sites: Sites,
-    pub(super) metrics: Vec<Arc<LaneMetrics>>,
+    pub(super) metrics: Vec<Arc<LaneConflicts>>,
     infos: Mutex<Vec<ObjectInfo>>,
     sample: AtomicU32,
     /// All memory of objects: a transaction that has read an object may come back to it after its handle is gone.

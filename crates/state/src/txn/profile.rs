@@ -65,7 +65,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    pub(super) fn of(lanes: &[Arc<LaneMetrics>], sites: &Sites) -> Profile {
+    pub(super) fn of(lanes: &[Arc<LaneConflicts>], sites: &Sites) -> Profile {
         let mut counts: HashMap<Conflict, u64> = HashMap::new();
         for lane in lanes {
             for (noted, count) in lane.noted.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -149,7 +149,7 @@ impl Noted {
 /// What a lane counts, to be read by others while it runs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct LaneMetrics {
+pub(super) struct LaneConflicts {
     pub(super) commits: Counter,
     pub(super) aborts: Counter,
     pub(super) turned_away: Counter,
@@ -158,7 +158,7 @@ pub(super) struct LaneMetrics {
     noted: Mutex<HashMap<Noted, u64>>,
 }
 
-impl LaneMetrics {
+impl LaneConflicts {
     fn read(&self) -> LaneProfile {
         LaneProfile {
             commits: self.commits.get(),

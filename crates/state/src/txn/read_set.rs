@@ -38,7 +38,7 @@ impl CellRef {
     }
 
     /// Whether it is the cell of a read.
-    pub(super) fn is(self, read: &Read) -> bool {
+    pub(super) fn is(self, read: &ReadRecord) -> bool {
         self.0.cast() == read.state.0
     }
 }
@@ -70,18 +70,18 @@ impl StateRef {
 
 /// One read.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadRecord {
     pub(super) state: StateRef,
     /// The cell's word then.
     pub(super) seen: Word,
     pub(super) touch: Touch,
 }
 
-const _: () = assert!(cfg!(loom) || size_of::<Read>() <= 32);
+const _: () = assert!(cfg!(loom) || size_of::<ReadRecord>() <= 32);
 
-impl Read {
+impl ReadRecord {
     #[inline]
-    pub(super) fn new(cell: Cell<'_>, seen: Word, touch: Touch) -> Read {
-        Read { state: StateRef(NonNull::from(cell.words()).cast()), seen, touch }
+    pub(super) fn new(cell: Cell<'_>, seen: Word, touch: Touch) -> ReadRecord {
+        ReadRecord { state: StateRef(NonNull::from(cell.words()).cast()), seen, touch }
     }
 }

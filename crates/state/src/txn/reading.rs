@@ -6,9 +6,9 @@ use rheostat_base::sync::hint;
 use super::abort::{Abort, Outcome};
 use super::access::{PackedTouch, Touch};
 use super::gate::wait_until;
-use super::read_set::{CellRef, Read};
+use super::read_set::{CellRef, ReadRecord};
 use super::slab::{Cell, Slab};
-use super::transaction::{Phase, SPINS, Txn};
+use super::transaction::{SPINS, TransactionPhase, Txn};
 use super::word::Word;
 use super::words::{Look, Words};
 
@@ -63,7 +63,7 @@ impl Txn {
     #[inline(always)]
     pub(super) fn enter(&self, slab: &Slab) -> Outcome<()> {
         // Also what makes it safe to keep cells: these objects, which live as long as this value, keep the slab.
-        if self.phase == Phase::Open && slab.home() == self.home {
+        if self.phase == TransactionPhase::Open && slab.home() == self.home {
             return Ok(());
         }
         Err(self.refuse(slab))
@@ -72,7 +72,7 @@ impl Txn {
     #[cold]
     fn refuse(&self, slab: &Slab) -> Abort {
         assert!(slab.home() == self.home, "an object of another run");
-        assert!(self.phase != Phase::Between, "objects are used in transactions");
+        assert!(self.phase != TransactionPhase::Between, "objects are used in transactions");
         Abort
     }
 
@@ -121,7 +121,7 @@ impl Txn {
     /// Notes what was read, for the transaction has to have seen all of it at one time.
     #[inline(always)]
     fn remember(&mut self, cell: Cell<'_>, seen: Word, touch: Touch) -> Outcome<()> {
-        self.reads.push(Read::new(cell, seen, touch));
+        self.reads.push(ReadRecord::new(cell, seen, touch));
         if seen.version() > self.snapshot { self.extend() } else { Ok(()) }
     }
 

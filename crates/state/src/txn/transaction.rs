@@ -10,8 +10,8 @@ use super::access::{PackedTouch, Touch};
 use super::boxes::Boxes;
 use super::gate::wait_until;
 use super::objects::{Objects, Registry};
-use super::profile::LaneMetrics;
-use super::read_set::{CellRef, Read};
+use super::profile::LaneConflicts;
+use super::read_set::{CellRef, ReadRecord};
 use super::site::SiteCache;
 use super::slab::Slab;
 use super::words::{Words, WordsMut};
@@ -28,7 +28,7 @@ pub trait Transactional {
 
 /// Where a lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum TransactionPhase {
     /// Between two transactions.
     Between,
     /// In one.
@@ -46,7 +46,7 @@ pub struct Txn {
     now: Time,
     /// Of the objects: which slabs are theirs.
     pub(super) home: u64,
-    pub(super) phase: Phase,
+    pub(super) phase: TransactionPhase,
     /// Turned away because another ran alone.
     pub(super) turned_away: bool,
     /// Runs alone.
@@ -55,11 +55,11 @@ pub struct Txn {
     pub(super) snapshot: u64,
     /// When the transaction before this one took effect.
     pub(super) committed_at: u64,
-    pub(super) reads: Vec<Read>,
+    pub(super) reads: Vec<ReadRecord>,
     pub(super) writes: WriteSet,
     pub(super) boxes: Boxes,
     pub(super) sites: SiteCache,
-    metrics: Arc<LaneMetrics>,
+    metrics: Arc<LaneConflicts>,
     sample: u32,
     /// Aborts until one is noted.
     until_sample: u32,
@@ -78,7 +78,7 @@ impl Txn {
             lane,
             now: Time::ZERO,
             home: objects.number(),
-            phase: Phase::Between,
+            phase: TransactionPhase::Between,
             turned_away: false,
             alone: false,
             snapshot: 0,
@@ -97,7 +97,7 @@ impl Txn {
     /// Begins a transaction at `now`; one that was not committed is given up.
     #[inline]
     pub fn begin(&mut self, now: Time) {
-        if self.phase != Phase::Between {
+        if self.phase != TransactionPhase::Between {
             self.roll_back();
         }
         let Registry { clock, epochs, .. } = self.objects.registry();
@@ -110,7 +110,7 @@ impl Txn {
         }
         self.turned_away = false;
         self.now = now;
-        self.phase = Phase::Open;
+        self.phase = TransactionPhase::Open;
         self.snapshot = clock.now();
     }
 
@@ -118,7 +118,7 @@ impl Txn {
     /// effect while one runs.
     #[cold]
     pub fn make_serial(&mut self) {
-        if self.phase == Phase::Between && !self.alone {
+        if self.phase == TransactionPhase::Between && !self.alone {
             let Registry { gate, clock, .. } = self.objects.registry();
             gate.enter(clock);
             self.alone = true;
@@ -130,12 +130,12 @@ impl Txn {
     /// given up by itself.
     #[inline]
     pub fn is_conflicted(&self) -> bool {
-        self.phase == Phase::Conflicted
+        self.phase == TransactionPhase::Conflicted
     }
 
     /// Gives the transaction up: it never was.
     pub fn roll_back(&mut self) {
-        if self.phase == Phase::Between {
+        if self.phase == TransactionPhase::Between {
             return;
         }
         self.boxes.roll_back();
@@ -247,7 +247,7 @@ impl Txn {
     /// Ends all hope for the transaction, whose access met another lane's.
     #[cold]
     pub(super) fn conflict(&mut self, mine: Touch, theirs: PackedTouch) -> Abort {
-        self.phase = Phase::Conflicted;
+        self.phase = TransactionPhase::Conflicted;
         self.metrics.aborts.increment();
         self.until_sample -= 1;
         if self.until_sample == 0 {
@@ -261,7 +261,7 @@ impl Txn {
     /// As [`Txn::conflict`], where nothing but another's turn to run alone is in the way.
     #[cold]
     pub(super) fn turn_away(&mut self) -> Abort {
-        self.phase = Phase::Conflicted;
+        self.phase = TransactionPhase::Conflicted;
         self.turned_away = true;
         self.metrics.turned_away.increment();
         Abort
@@ -269,8 +269,8 @@ impl Txn {
 
     /// Begins the end of a transaction that is to commit.
     pub(super) fn close(&mut self) -> Outcome<()> {
-        assert!(self.phase != Phase::Between, "there is a transaction to commit");
-        if self.phase == Phase::Conflicted {
+        assert!(self.phase != TransactionPhase::Between, "there is a transaction to commit");
+        if self.phase == TransactionPhase::Conflicted {
             self.roll_back();
             return Err(Abort);
         }
@@ -287,7 +287,7 @@ impl Txn {
     fn end(&mut self) {
         self.reads.clear();
         self.writes.clear();
-        self.phase = Phase::Between;
+        self.phase = TransactionPhase::Between;
         self.leave_gate();
     }
 

@@ -1,7 +1,7 @@
 //! What a transaction is going to write.
 
 use super::access::Touch;
-use super::read_set::{CellRef, Read};
+use super::read_set::{CellRef, ReadRecord};
 use super::slab::Cell;
 use super::word::Word;
 use super::words::{Words, WordsMut};
@@ -84,7 +84,7 @@ impl WriteSet {
     }
 
     /// The write of a cell that was read, if there is one.
-    pub(super) fn of_read(&self, read: &Read) -> Option<usize> {
+    pub(super) fn of_read(&self, read: &ReadRecord) -> Option<usize> {
         let address = read.state.address();
         if self.bloom & bloom_bit(address) == 0 {
             return None;

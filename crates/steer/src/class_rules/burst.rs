@@ -77,7 +77,7 @@ pub(super) struct BurstMatcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Test {
     kind: TestKind,
-    ends: Ends,
+    ends: BurstEnds,
     /// A mask, or the first of some ports.
     first: u32,
     /// What is expected under the mask, or how many ports follow.
@@ -102,7 +102,7 @@ enum TestKind {
 
 /// What a test is the last of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
+enum BurstEnds {
     Nothing,
     Condition,
     Rule,
@@ -137,12 +137,12 @@ impl BurstMatcher {
                 TestKind::NotTail => !tails.equal(test.first, test.second),
                 TestKind::Origin => origins.equal(test.first, test.second),
             };
-            if test.ends == Ends::Nothing {
+            if test.ends == BurstEnds::Nothing {
                 continue;
             }
             hits &= holds;
             holds = 0;
-            if test.ends == Ends::Rule {
+            if test.ends == BurstEnds::Rule {
                 found[rule] = hits;
                 left &= !hits;
                 hits = left;
@@ -168,13 +168,13 @@ impl BurstMatcher {
 /// The tests of a rule: one at least.
 fn tests(rule: &ClassRule) -> Vec<Test> {
     let ClassRule { prefixes, ports, protocols, dscps, vlans, devices, .. } = rule;
-    let test = |kind, first, second| Test { kind, ends: Ends::Nothing, first, second };
+    let test = |kind, first, second| Test { kind, ends: BurstEnds::Nothing, first, second };
     let mut tests = Vec::new();
     // What no packet passes.
     let never = test(TestKind::Tail, 0, 1);
     let mut add = |condition: Vec<Test>| {
         tests.extend(if condition.is_empty() { vec![never] } else { condition });
-        end(&mut tests, Ends::Condition);
+        end(&mut tests, BurstEnds::Condition);
     };
     if !prefixes.is_empty() {
         let v4 = prefixes.iter().filter_map(|prefix| match prefix.address() {
@@ -222,11 +222,11 @@ fn tests(rule: &ClassRule) -> Vec<Test> {
         // What every packet passes.
         tests.push(test(TestKind::NotTail, 0, 1));
     }
-    end(&mut tests, Ends::Rule);
+    end(&mut tests, BurstEnds::Rule);
     tests
 }
 
-fn end(tests: &mut [Test], ends: Ends) {
+fn end(tests: &mut [Test], ends: BurstEnds) {
     if let Some(last) = tests.last_mut() {
         last.ends = ends;
     }

@@ -15,7 +15,7 @@ use super::{Arrival, Choice, Dispatch};
 /// four places for each of its sets, in which the flow seen longest ago gives way.
 #[derive(Clone, Debug)]
 pub struct StatefulQueue {
-    sets: Vec<[Option<Place>; WAYS]>,
+    sets: Vec<[Option<WaiterPlace>; WAYS]>,
     idle: Duration,
     /// Where the next search for the shortest queue begins, so that equals get flows in turn.
     next: usize,
@@ -25,7 +25,7 @@ pub struct StatefulQueue {
 const WAYS: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WaiterPlace {
     hash: u32,
     lane: LaneId,
     seen: Time,
@@ -75,7 +75,7 @@ impl Dispatch for StatefulQueue {
     fn dispatch(&mut self, packet: &Arrival, backlogs: &[u32]) -> Choice {
         let Arrival { hash, now, .. } = *packet;
         let set = hash as usize & (self.sets.len() - 1);
-        let live = |place: &Place| now.since(place.seen) <= self.idle;
+        let live = |place: &WaiterPlace| now.since(place.seen) <= self.idle;
         let places = &mut self.sets[set];
         let known = places.iter_mut().flatten().find(|place| place.hash == hash && live(place));
         if let Some(known) = known {
@@ -88,14 +88,14 @@ impl Dispatch for StatefulQueue {
         self.next = shortest + 1;
         let lane = LaneId(shortest as u16);
         // Its own stale place, else an empty one, else the one seen longest ago.
-        let age = |place: &Option<Place>| match place {
+        let age = |place: &Option<WaiterPlace>| match place {
             Some(place) if place.hash == hash => (0, Time::ZERO),
             None => (1, Time::ZERO),
             Some(place) => (2, place.seen),
         };
         let place = places.iter_mut().min_by_key(|place| age(place)).expect("a set has places");
         self.forgotten += u64::from(place.is_some_and(|place| place.hash != hash && live(&place)));
-        *place = Some(Place { hash, lane, seen: now });
+        *place = Some(WaiterPlace { hash, lane, seen: now });
         Choice::Lane(lane)
     }
 

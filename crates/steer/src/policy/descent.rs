@@ -10,14 +10,14 @@ use rheostat_base::{LaneId, ShardId};
 #[derive(Debug)]
 pub(super) struct Descent {
     /// The lanes, the most loaded first, between equals the lower number.
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<DescentLane>,
     /// What a step has to gain for each shard it moves.
     pub(super) worthwhile: u128,
 }
 
 /// A lane and what it may give.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct DescentLane {
     pub(super) id: LaneId,
     pub(super) load: u64,
     /// Among how many lanes what it is given is divided evenly, itself included: 1 unless lanes
@@ -30,7 +30,7 @@ pub(super) struct Lane {
 /// A shard of `from` goes to `to`, and perhaps another one back: places in the lists of lanes and
 /// shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Step {
+struct DescentStep {
     from: usize,
     to: usize,
     there: usize,
@@ -50,12 +50,12 @@ pub(super) struct Made {
 #[derive(Default)]
 struct Best {
     gain: u128,
-    step: Option<Step>,
+    step: Option<DescentStep>,
 }
 
 impl Best {
     /// Keeps the first of equals.
-    fn offer(&mut self, gain: u128, step: Step) {
+    fn offer(&mut self, gain: u128, step: DescentStep) {
         if gain > self.gain {
             *self = Best { gain, step: Some(step) };
         }
@@ -73,7 +73,7 @@ struct Gap {
 }
 
 impl Gap {
-    fn between(hot: &Lane, cool: &Lane) -> Gap {
+    fn between(hot: &DescentLane, cool: &DescentLane) -> Gap {
         let difference = hot.load.saturating_sub(cool.load);
         Gap { difference, parts: hot.parts * cool.parts, both: hot.parts + cool.parts }
     }
@@ -101,7 +101,7 @@ pub(super) fn gain(weight: u64, difference: u64) -> u128 {
 
 impl Descent {
     /// Of these lanes, in no order.
-    pub(super) fn new(mut lanes: Vec<Lane>, worthwhile: u128) -> Descent {
+    pub(super) fn new(mut lanes: Vec<DescentLane>, worthwhile: u128) -> Descent {
         for lane in &mut lanes {
             lane.shards.sort_unstable();
         }
@@ -167,7 +167,7 @@ impl Descent {
         let even = gap.even();
         let middle = hot.shards.partition_point(|(weight, _)| *weight <= even);
         for there in middle.saturating_sub(1)..(middle + 1).min(hot.shards.len()) {
-            let step = Step { from, to, there, back: None };
+            let step = DescentStep { from, to, there, back: None };
             best.offer(gap.gain(hot.shards[there].0), step);
         }
     }
@@ -187,13 +187,13 @@ impl Descent {
             }
             for back in back.saturating_sub(1)..(back + 1).min(cool.shards.len()) {
                 let net = weight.saturating_sub(cool.shards[back].0);
-                let step = Step { from, to, there, back: Some(back) };
+                let step = DescentStep { from, to, there, back: Some(back) };
                 best.offer(gap.gain(net), step);
             }
         }
     }
 
-    fn make(&mut self, step: Step) -> Made {
+    fn make(&mut self, step: DescentStep) -> Made {
         let (from, to) = (self.lanes[step.from].id, self.lanes[step.to].id);
         let returned = step.back.map(|back| self.lanes[step.to].shards.remove(back));
         let given = self.lanes[step.from].shards.remove(step.there);
@@ -208,7 +208,7 @@ impl Descent {
     }
 }
 
-impl Lane {
+impl DescentLane {
     /// Adds a shard.
     fn insert(&mut self, shard: (u64, ShardId)) {
         self.shards.insert(self.shards.partition_point(|other| *other < shard), shard);
@@ -220,9 +220,9 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn lane(id: u16, parts: u64, weights: &[u64]) -> Lane {
+    fn lane(id: u16, parts: u64, weights: &[u64]) -> DescentLane {
         let shards = (0..).zip(weights).map(|(shard, weight)| (*weight, ShardId(100 * id + shard)));
-        Lane { id: LaneId(id), load: weights.iter().sum(), parts, shards: shards.collect() }
+        DescentLane { id: LaneId(id), load: weights.iter().sum(), parts, shards: shards.collect() }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rheostat_base::Time;
 
 use super::assignment::Assignment;
 use super::balancing::{self, Solver};
-use super::descent::{Descent, Lane, gain};
+use super::descent::{Descent, DescentLane, gain};
 use super::{
     Imbalance, Load, LoadSnapshot, Pace, Plan, Policy, PolicyFacts, PolicyRegistration, Scaling,
     SquaredLoad,
@@ -119,8 +119,8 @@ impl Solver for LocalSearch {
 
 /// The squared imbalance among the lanes without those that are overloaded by a single shard: about
 /// them nothing can be done.
-fn changeable(lanes: &[Lane], mean: Load) -> SquaredLoad {
-    let stuck = |lane: &Lane| lane.shards.len() == 1 && lane.load > mean.nanos_per_second();
+fn changeable(lanes: &[DescentLane], mean: Load) -> SquaredLoad {
+    let stuck = |lane: &DescentLane| lane.shards.len() == 1 && lane.load > mean.nanos_per_second();
     let loads = lanes.iter().filter(|lane| !stuck(lane));
     let loads: Vec<Load> = loads.map(|lane| Load::from_nanos_per_second(lane.load)).collect();
     Imbalance::of(&loads).squared
@@ -132,9 +132,9 @@ fn descent(assignment: &Assignment<'_>, settings: &LocalSearch) -> Descent {
         let shards = std::mem::take(&mut shards[id.index()]);
         let shards = shards.into_iter().map(|(load, shard)| (load.nanos_per_second(), shard));
         let load = assignment.load(id).nanos_per_second();
-        Lane { id, load, parts: 1, shards: shards.collect() }
+        DescentLane { id, load, parts: 1, shards: shards.collect() }
     });
-    let lanes: Vec<Lane> = lanes.collect();
+    let lanes: Vec<DescentLane> = lanes.collect();
     let mean = assignment.mean();
     let near = mean.times(settings.tolerance).nanos_per_second();
     let share = changeable(&lanes, mean).get() / u128::from(settings.one_in.max(1));

@@ -151,7 +151,7 @@ struct Giver {
 
 /// What an attempt moves.
 #[derive(Debug)]
-struct Outcome {
+struct RssppOutcome {
     transfers: Vec<(ShardId, LaneId)>,
     /// How much load.
     moved: Load,
@@ -191,15 +191,15 @@ impl Problem {
         Problem { mean, tolerance, givers, takers, excess }
     }
 
-    fn nothing_moved(&self) -> Outcome {
+    fn nothing_moved(&self) -> RssppOutcome {
         let givers = self.givers.iter().map(|giver| giver.load);
         let loads = givers.chain(self.takers.iter().map(|(_, load)| *load));
         let squared = loads.map(|load| SquaredLoad::distance(load, self.mean)).sum();
-        Outcome { transfers: Vec::new(), moved: Load::ZERO, left: self.excess, squared }
+        RssppOutcome { transfers: Vec::new(), moved: Load::ZERO, left: self.excess, squared }
     }
 
     /// Moves shards; a giver may end `overshoot` below where it should, a taker as much above.
-    fn attempt(&self, overshoot: Load) -> Outcome {
+    fn attempt(&self, overshoot: Load) -> RssppOutcome {
         let enough = (self.mean + self.tolerance).saturating_sub(overshoot);
         let full = self.mean + self.tolerance + overshoot;
         let filled = self.mean.saturating_sub(self.tolerance);
@@ -214,7 +214,7 @@ impl Problem {
         let mut takers: BinaryHeap<_> = takers.collect();
         // Givers and takers that are done with.
         let mut settled = Vec::with_capacity(givers.len() + takers.len());
-        let mut outcome = Outcome {
+        let mut outcome = RssppOutcome {
             transfers: Vec::new(),
             moved: Load::ZERO,
             left: Load::ZERO,

@@ -8,13 +8,13 @@ use crate::packet_set::{Basis, PacketSet, Protocols, Whose};
 /// Reads keys from packets and reduces them to the fields that name flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Naming {
-    reading: Reading,
+    reading: NamingReading,
     reduction: Option<Reduction>,
 }
 
 /// What is read from packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Reading {
+enum NamingReading {
     /// Addresses and ports, of fragments by way of their tracker, of ICMP errors from what they quote.
     #[default]
     Tuples,
@@ -46,20 +46,20 @@ pub(super) struct Selection {
 impl Naming {
     pub(super) fn new(flow: &PacketSet) -> Naming {
         let reading = match flow.basis() {
-            Basis::Nothing => Reading::Anything,
-            Basis::Link => Reading::Stations,
-            Basis::Network if !flow.has_ports() => Reading::Addresses,
-            Basis::Network | Basis::Tuples | Basis::Discord => Reading::Tuples,
+            Basis::Nothing => NamingReading::Anything,
+            Basis::Link => NamingReading::Stations,
+            Basis::Network if !flow.has_ports() => NamingReading::Addresses,
+            Basis::Network | Basis::Tuples | Basis::Discord => NamingReading::Tuples,
         };
         Naming { reading, reduction: Reduction::new(flow) }
     }
 
     pub(super) fn tuple(&self, data: &[u8], headers: &Headers, link: LinkType) -> Tuple {
         let key = match self.reading {
-            Reading::Tuples => return Tuple::of_bytes(data, headers),
-            Reading::Addresses => tuple::addresses(data, headers),
-            Reading::Stations => tuple::stations(data, headers, link),
-            Reading::Anything => match Tuple::of_bytes(data, headers) {
+            NamingReading::Tuples => return Tuple::of_bytes(data, headers),
+            NamingReading::Addresses => tuple::addresses(data, headers),
+            NamingReading::Stations => tuple::stations(data, headers, link),
+            NamingReading::Anything => match Tuple::of_bytes(data, headers) {
                 Tuple::Flow(key) => Some(key),
                 _ => {
                     addresses_alone(data, headers).or_else(|| tuple::stations(data, headers, link))
@@ -86,7 +86,7 @@ impl Naming {
     pub(super) fn of_either_side(&self, key: FlowKey) -> FlowKey {
         match &self.reduction {
             // What lies where an address of IP does is hashed of no frame: all of them come to one lane.
-            _ if self.reading == Reading::Stations => FlowKey::NONE,
+            _ if self.reading == NamingReading::Stations => FlowKey::NONE,
             None => key,
             Some(Reduction { masks, .. }) => key.masked(&masks[0]).masked(&masks[1]),
         }

@@ -5,7 +5,7 @@ use rheostat_base::Time;
 use super::handshake::{Agreement, Handshake};
 use super::{CloseReason, Connection, Event, Ignored, State};
 use crate::options::TIMESTAMPS_LEN;
-use crate::receive::{Receiver, Stamps};
+use crate::receive::{ReceiveHalf, Stamps};
 use crate::segment::{Header, Segment};
 
 impl Connection {
@@ -66,7 +66,7 @@ impl Connection {
             .map(|theirs| Stamps::new(self.initial.stamp_offset, theirs.value, now));
         let (shift, _) = agreement.shifts.unwrap_or_default();
         let options = if agreement.timestamps { TIMESTAMPS_LEN as u16 } else { 0 };
-        self.receiver = Receiver::new(&self.config, header.seq + 1, shift, options);
+        self.receiver = ReceiveHalf::new(&self.config, header.seq + 1, shift, options);
         self.receiver.set_memory(self.sender.memory().cloned());
         self.receiver.on_unscaled_window(self.config.window_of_syn());
         self.agreement = Some(agreement);

@@ -17,10 +17,10 @@ pub(crate) struct HeldRanges {
     updates: u64,
 }
 
-type Ranges = ArrayVec<Held, MAX_HELD>;
+type Ranges = ArrayVec<HeldRange, MAX_HELD>;
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldRange {
     range: SequenceRange,
     /// Higher for the range that a segment was received in later.
     updated: u64,
@@ -31,7 +31,7 @@ impl HeldRanges {
         self.held.is_none()
     }
 
-    fn ranges(&self) -> &[Held] {
+    fn ranges(&self) -> &[HeldRange] {
         self.held.as_deref().map_or(&[], |held| held)
     }
 
@@ -59,13 +59,13 @@ impl HeldRanges {
             joined.end = joined.end.max(held.range.end);
         }
         self.updates += 1;
-        held.insert(first, Held { range: joined, updated: self.updates });
+        held.insert(first, HeldRange { range: joined, updated: self.updates });
         true
     }
 
     /// Whether ranges are disjoint, in order and within `room`, and take no memory when there are none.
     pub(super) fn is_sound(&self, room: SequenceRange) -> bool {
-        let is_inside = |held: &Held| !held.range.is_empty() && room.contains(held.range);
+        let is_inside = |held: &HeldRange| !held.range.is_empty() && room.contains(held.range);
         let held = self.ranges();
         held.is_sorted_by(|held, next| held.range.end.is_before(next.range.start))
             && held.iter().all(is_inside)

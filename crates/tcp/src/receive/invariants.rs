@@ -1,9 +1,9 @@
 //! What holds of the receiving side at all times.
 
-use super::Receiver;
+use super::ReceiveHalf;
 use crate::sequence::SequenceRange;
 
-impl Receiver {
+impl ReceiveHalf {
     /// See [`Connection::broken_invariant`](crate::Connection::broken_invariant).
     pub(crate) fn broken_invariant(&self) -> Option<&'static str> {
         let room = self.unread.room() as u32;

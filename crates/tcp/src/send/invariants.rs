@@ -1,8 +1,8 @@
 //! What holds of the sending side at all times.
 
-use super::{Fin, Sender};
+use super::{Fin, SendHalf};
 
-impl Sender {
+impl SendHalf {
     /// See [`Connection::broken_invariant`](crate::Connection::broken_invariant).
     pub(crate) fn broken_invariant(&self) -> Option<&'static str> {
         let in_flight = self.in_flight();

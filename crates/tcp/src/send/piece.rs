@@ -1,12 +1,12 @@
 //! Parts of what there is to send, and why each is sent.
 
-use super::recovery::Phase;
+use super::recovery::RecoveryPhase;
 use crate::segment::{Repair, SendReason};
 use crate::sequence::SequenceNumber;
 
 /// Part of what there is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct SendPiece {
     /// The number of its first byte, or of FIN.
     pub(crate) seq: SequenceNumber,
     /// Bytes of data.
@@ -31,22 +31,22 @@ pub(super) enum PieceKind {
     Probe,
 }
 
-impl Piece {
+impl SendPiece {
     pub(super) fn end(&self) -> SequenceNumber {
         self.seq + self.len + u32::from(self.fin)
     }
 
     /// Why it is sent in this phase, to a peer that sends SACK blocks or does not.
-    pub(super) fn reason(&self, phase: Phase, has_sack: bool) -> SendReason {
+    pub(super) fn reason(&self, phase: RecoveryPhase, has_sack: bool) -> SendReason {
         let repair = match (self.kind, phase) {
             (PieceKind::New, _) if self.len == 0 => return SendReason::Fin,
             (PieceKind::New, _) => return SendReason::Data,
             (PieceKind::Probe, _) => return SendReason::Probe,
             (PieceKind::Rescue, _) => Repair::Rescue,
-            (_, Phase::Timeout { .. }) => Repair::Timeout,
-            (_, Phase::Fast { .. }) if has_sack => Repair::Sack,
-            (_, Phase::Fast { .. }) => Repair::Duplicates,
-            (_, Phase::Open) => Repair::TooBig,
+            (_, RecoveryPhase::Timeout { .. }) => Repair::Timeout,
+            (_, RecoveryPhase::Fast { .. }) if has_sack => Repair::Sack,
+            (_, RecoveryPhase::Fast { .. }) => Repair::Duplicates,
+            (_, RecoveryPhase::Open) => Repair::TooBig,
         };
         SendReason::Retransmission(repair)
     }

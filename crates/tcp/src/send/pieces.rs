@@ -2,21 +2,21 @@
 
 use rheostat_base::Time;
 
-use super::piece::{Piece, PieceKind};
-use super::recovery::Phase;
-use super::{Fin, Sender};
+use super::piece::{PieceKind, SendPiece};
+use super::recovery::RecoveryPhase;
+use super::{Fin, SendHalf};
 use crate::config::Config;
 use crate::segment::SendReason;
 use crate::sequence::SequenceRange;
 
-impl Sender {
+impl SendHalf {
     /// What to send next, with options of this length, if anything may be sent.
     pub(crate) fn next_piece(
         &mut self,
         options: usize,
         config: &Config,
         now: Time,
-    ) -> Option<Piece> {
+    ) -> Option<SendPiece> {
         if self.is_idle() {
             return None;
         }
@@ -36,7 +36,7 @@ impl Sender {
             let piece = self.cut(lost, max, PieceKind::Lost);
             return Some(piece).filter(|_| self.recovery.must_resend_first || self.fits(piece));
         }
-        let is_repairing = matches!(self.recovery.phase(), Phase::Fast { .. });
+        let is_repairing = matches!(self.recovery.phase(), RecoveryPhase::Fast { .. });
         let hole = || self.board.next_hole(in_flight).filter(|_| is_repairing);
         let piece = self
             .new_piece(max, config)
@@ -45,13 +45,13 @@ impl Sender {
     }
 
     /// The last segment in flight, when nothing else can be sent in a recovery (RFC 6675, NextSeg, rule 4).
-    fn rescue(&self, max: u32) -> Option<Piece> {
-        let Phase::Fast { until } = self.recovery.phase() else { return None };
+    fn rescue(&self, max: u32) -> Option<SendPiece> {
+        let RecoveryPhase::Fast { until } = self.recovery.phase() else { return None };
         let range = self.board.rescue(self.in_flight(), until, max).filter(|_| self.terms.sack)?;
         Some(self.cut(range, max, PieceKind::Rescue))
     }
 
-    fn fits(&self, piece: Piece) -> bool {
+    fn fits(&self, piece: SendPiece) -> bool {
         let mut pipe = self.board.pipe(self.in_flight(), self.terms.mss);
         if !self.terms.sack {
             pipe = pipe.saturating_sub(self.recovery.duplicates().saturating_mul(self.terms.mss));
@@ -60,7 +60,7 @@ impl Sender {
     }
 
     /// One byte or FIN into a closed window; what fits into a small one, if nothing is in flight.
-    fn probe(&self, max: u32) -> Option<Piece> {
+    fn probe(&self, max: u32) -> Option<SendPiece> {
         if !self.window.edge().is_after(self.una) {
             return Some(self.cut(SequenceRange::of_len(self.una, 1), max, PieceKind::Probe));
         }
@@ -69,7 +69,7 @@ impl Sender {
     }
 
     /// What has not been sent yet, unless it had better wait (RFC 9293, 3.7.4 and 3.8.6.2.1).
-    fn new_piece(&self, max: u32, config: &Config) -> Option<Piece> {
+    fn new_piece(&self, max: u32, config: &Config) -> Option<SendPiece> {
         let end = self.end();
         let room = SequenceRange { start: self.next, end: self.window.edge().min(end) };
         if room.is_empty() {
@@ -85,25 +85,25 @@ impl Sender {
     }
 
     /// The start of a range as one segment with up to `max` bytes of data.
-    fn cut(&self, range: SequenceRange, max: u32, kind: PieceKind) -> Piece {
+    fn cut(&self, range: SequenceRange, max: u32, kind: PieceKind) -> SendPiece {
         let data_end = self.data_end();
         let len = range.end.min(data_end).since(range.start).min(max);
         let fin = range.start + len == data_end && range.end.is_after(data_end);
-        Piece { seq: range.start, len, fin, kind }
+        SendPiece { seq: range.start, len, fin, kind }
     }
 
     /// Why a piece leaves.
-    pub(crate) fn reason(&self, piece: Piece) -> SendReason {
+    pub(crate) fn reason(&self, piece: SendPiece) -> SendReason {
         piece.reason(self.recovery.phase(), self.terms.sack)
     }
 
     /// The piece leaves.
-    pub(crate) fn on_sent(&mut self, piece: Piece, config: &Config, now: Time) {
+    pub(crate) fn on_sent(&mut self, piece: SendPiece, config: &Config, now: Time) {
         if piece.seq.is_before(self.next) {
             self.retransmitted = self.retransmitted.saturating_add(1);
             let in_flight = self.in_flight();
             match self.recovery.phase() {
-                Phase::Fast { until } if piece.kind == PieceKind::Rescue => {
+                RecoveryPhase::Fast { until } if piece.kind == PieceKind::Rescue => {
                     self.board.on_rescued(in_flight, until)
                 }
                 _ => self.board.on_retransmitted(in_flight, piece.end()),
@@ -120,7 +120,7 @@ impl Sender {
     }
 
     /// The data of a piece, and whether the buffer ends with it.
-    pub(crate) fn payload(&self, piece: Piece) -> ([&[u8]; 2], bool) {
+    pub(crate) fn payload(&self, piece: SendPiece) -> ([&[u8]; 2], bool) {
         let at = piece.seq.since(self.una) as usize;
         let len = piece.len as usize;
         (self.data.pieces(at, len), len > 0 && at + len == self.data.len())

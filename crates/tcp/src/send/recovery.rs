@@ -5,7 +5,7 @@ use crate::sequence::SequenceNumber;
 
 /// Repairs end when everything that was in flight at their start is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum RecoveryPhase {
     /// Nothing is being repaired.
     Open,
     /// A loss was found by acknowledgements.
@@ -23,7 +23,7 @@ pub(crate) enum Phase {
 /// The phase, and duplicate acknowledgements since the last that was not one.
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    phase: Phase,
+    phase: RecoveryPhase,
     duplicates: u32,
     /// Expiries of the timer since the last acknowledgement of new data.
     timeouts: u32,
@@ -33,10 +33,15 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     pub(crate) fn new() -> Recovery {
-        Recovery { phase: Phase::Open, duplicates: 0, timeouts: 0, must_resend_first: false }
+        Recovery {
+            phase: RecoveryPhase::Open,
+            duplicates: 0,
+            timeouts: 0,
+            must_resend_first: false,
+        }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> RecoveryPhase {
         self.phase
     }
 
@@ -47,13 +52,14 @@ impl Recovery {
 
     /// Counts a duplicate. Returns whether it, or `is_lost`, begins a fast recovery.
     pub(crate) fn on_duplicate(&mut self, is_lost: bool, in_flight_end: SequenceNumber) -> bool {
-        if matches!(self.phase, Phase::Timeout { .. }) {
+        if matches!(self.phase, RecoveryPhase::Timeout { .. }) {
             return false;
         }
         self.duplicates += 1;
-        let begins = self.phase == Phase::Open && (self.duplicates >= DUPLICATES || is_lost);
+        let begins =
+            self.phase == RecoveryPhase::Open && (self.duplicates >= DUPLICATES || is_lost);
         if begins {
-            self.phase = Phase::Fast { until: in_flight_end };
+            self.phase = RecoveryPhase::Fast { until: in_flight_end };
             self.must_resend_first = true;
         }
         begins
@@ -64,13 +70,13 @@ impl Recovery {
     pub(crate) fn on_ack(&mut self, una: SequenceNumber, segments: u32) -> bool {
         self.timeouts = 0;
         match self.phase {
-            Phase::Fast { until } if una.is_before(until) => {
+            RecoveryPhase::Fast { until } if una.is_before(until) => {
                 // One of the segments was the one sent again, the others have been counted as duplicates.
                 self.duplicates = self.duplicates.saturating_sub(segments.saturating_sub(1));
                 return true;
             }
-            Phase::Timeout { until } if una.is_before(until) => {}
-            _ => self.phase = Phase::Open,
+            RecoveryPhase::Timeout { until } if una.is_before(until) => {}
+            _ => self.phase = RecoveryPhase::Open,
         }
         self.duplicates = 0;
         self.must_resend_first = false;
@@ -79,7 +85,7 @@ impl Recovery {
 
     /// The retransmission timer has expired. Returns whether for the first time since new data was acknowledged.
     pub(crate) fn on_timeout(&mut self, in_flight_end: SequenceNumber) -> bool {
-        self.phase = Phase::Timeout { until: in_flight_end };
+        self.phase = RecoveryPhase::Timeout { until: in_flight_end };
         self.duplicates = 0;
         self.must_resend_first = false;
         self.timeouts += 1;
@@ -106,7 +112,7 @@ mod tests {
         assert!(recovery.on_duplicate(true, END));
         assert!(recovery.on_ack(END - 1, 1));
         assert!(!recovery.on_ack(END, 1));
-        assert_eq!(recovery.phase(), Phase::Open);
+        assert_eq!(recovery.phase(), RecoveryPhase::Open);
     }
 
     #[test]
@@ -115,7 +121,7 @@ mod tests {
         recovery.on_timeout(END);
         assert!((0..5).all(|_| !recovery.on_duplicate(true, END)));
         assert!(!recovery.on_ack(END - 1, 1));
-        assert_eq!(recovery.phase(), Phase::Timeout { until: END });
+        assert_eq!(recovery.phase(), RecoveryPhase::Timeout { until: END });
         assert!(!recovery.on_ack(END, 1));
         assert!(recovery.on_duplicate(true, END + 5));
     }

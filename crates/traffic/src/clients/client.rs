@@ -19,7 +19,7 @@ const NEXT_CONNECTION: u32 = 1 << 20;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ExchangePhase {
     /// There is none.
     Closed,
     /// The handshake goes on.
@@ -32,12 +32,12 @@ pub(super) enum Phase {
 
 /// A client with its connection.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ExchangeClient {
     /// Its number, of which its ends follow.
     pub(super) number: u32,
     /// The hash of what it sends.
     pub(super) hash: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: ExchangePhase,
     /// Whether a request is under way.
     pub(super) is_busy: bool,
     /// The queue that made it.
@@ -74,7 +74,7 @@ pub(super) struct Client {
 
 /// What came of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct ExchangeOutcome {
     pub(super) opened: bool,
     pub(super) closed: bool,
     pub(super) reset: bool,
@@ -90,12 +90,12 @@ pub(super) struct Outcome {
     pub(super) acknowledges: bool,
 }
 
-impl Client {
-    pub(super) fn new(number: u32, hash: u32) -> Client {
-        Client {
+impl ExchangeClient {
+    pub(super) fn new(number: u32, hash: u32) -> ExchangeClient {
+        ExchangeClient {
             number,
             hash,
-            phase: Phase::Closed,
+            phase: ExchangePhase::Closed,
             is_busy: false,
             by: 0,
             owes: false,
@@ -122,7 +122,7 @@ impl Client {
         self.first = self.first.wrapping_add(NEXT_CONNECTION);
         (self.next, self.unacknowledged, self.end) = (self.first, self.first, self.first);
         (self.expected, self.acknowledged, self.stamp, self.requests) = (0, 0, 0, 0);
-        (self.phase, self.owes, self.peer_finished) = (Phase::Opening, true, false);
+        (self.phase, self.owes, self.peer_finished) = (ExchangePhase::Opening, true, false);
         self.note_active(now);
     }
 
@@ -135,7 +135,7 @@ impl Client {
             Reply::Bytes(bytes) => bytes,
         };
         self.requests += 1;
-        if self.phase == Phase::Opening {
+        if self.phase == ExchangePhase::Opening {
             // The first byte is behind the SYN.
             self.end = self.first.wrapping_add(1 + bytes);
         } else {
@@ -156,16 +156,18 @@ impl Client {
 
     /// Ends our direction.
     pub(super) fn close(&mut self) {
-        self.phase = Phase::Closing;
+        self.phase = ExchangePhase::Closing;
         self.owes = true;
     }
 
     /// Sends everything unanswered again, if it has been so for long. Returns whether there is something.
     pub(super) fn retry(&mut self, now: Time) -> bool {
         let waits = match self.phase {
-            Phase::Opening | Phase::Closing => true,
-            Phase::Open => self.next != self.unacknowledged || self.missing > 0 && self.is_busy,
-            Phase::Closed => false,
+            ExchangePhase::Opening | ExchangePhase::Closing => true,
+            ExchangePhase::Open => {
+                self.next != self.unacknowledged || self.missing > 0 && self.is_busy
+            }
+            ExchangePhase::Closed => false,
         };
         let since = micros(now).wrapping_sub(self.active);
         if !waits || u128::from(since) < STALLED.as_micros() {
@@ -180,15 +182,15 @@ impl Client {
     /// The next segment.
     pub(super) fn poll(&mut self, now: Time) -> Option<Sent> {
         match self.phase {
-            Phase::Closed => return self.poll_acknowledgement(now),
-            Phase::Opening => {
+            ExchangePhase::Closed => return self.poll_acknowledgement(now),
+            ExchangePhase::Opening => {
                 if !std::mem::take(&mut self.owes) {
                     return None;
                 }
                 self.next = self.first.wrapping_add(1);
                 return Some(self.segment(SYN, self.first, 0, now));
             }
-            Phase::Open | Phase::Closing => {}
+            ExchangePhase::Open | ExchangePhase::Closing => {}
         }
         let room = self.window_end.wrapping_sub(self.next);
         let left = self.end.wrapping_sub(self.next);
@@ -201,7 +203,7 @@ impl Client {
             self.owes = false;
             return Some(self.segment(flags, sequence, len as u16, now));
         }
-        if self.phase == Phase::Closing && self.next == self.end {
+        if self.phase == ExchangePhase::Closing && self.next == self.end {
             self.next = self.next.wrapping_add(1);
             self.owes = false;
             return Some(self.segment(FIN | ACK, self.end, 0, now));
@@ -217,7 +219,8 @@ impl Client {
     /// Acknowledges what was received until `expected`, if that has not been done.
     pub(super) fn acknowledge(&mut self, expected: u32) -> bool {
         let is_late = expected.wrapping_sub(self.acknowledged).wrapping_sub(1) < 1 << 31;
-        self.owes |= is_late && self.phase != Phase::Opening && self.phase != Phase::Closed;
+        self.owes |=
+            is_late && self.phase != ExchangePhase::Opening && self.phase != ExchangePhase::Closed;
         is_late
     }
 
@@ -247,22 +250,22 @@ impl Client {
         checks: bool,
         ack_at_once: bool,
         now: Time,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> ExchangeOutcome {
+        let mut outcome = ExchangeOutcome::default();
         if segment.flags & RST != 0 {
-            outcome.reset = self.phase != Phase::Closed;
-            self.phase = Phase::Closed;
+            outcome.reset = self.phase != ExchangePhase::Closed;
+            self.phase = ExchangePhase::Closed;
             self.owes = false;
             return outcome;
         }
         match self.phase {
-            Phase::Closed => {
+            ExchangePhase::Closed => {
                 // The answer to our last acknowledgement was lost.
                 self.owes = segment.flags & FIN != 0;
                 outcome.sends = self.owes;
                 return outcome;
             }
-            Phase::Opening => {
+            ExchangePhase::Opening => {
                 let is_answer = segment.flags & (SYN | ACK) == SYN | ACK
                     && segment.acknowledged == self.first.wrapping_add(1);
                 if is_answer {
@@ -272,7 +275,7 @@ impl Client {
                 }
                 return outcome;
             }
-            Phase::Open | Phase::Closing => {}
+            ExchangePhase::Open | ExchangePhase::Closing => {}
         }
         self.note_acknowledged(segment, now);
         let sent = self.next != self.unacknowledged || self.end != self.next;
@@ -306,18 +309,18 @@ impl Client {
         if segment.flags & FIN != 0 {
             self.expected = self.expected.wrapping_add(1);
             (self.owes, self.peer_finished, outcome.sends) = (true, true, true);
-            outcome.finished_first = self.phase == Phase::Open;
-            self.phase = Phase::Closing;
+            outcome.finished_first = self.phase == ExchangePhase::Open;
+            self.phase = ExchangePhase::Closing;
         }
         let has_finished = self.unacknowledged == self.end.wrapping_add(1);
-        if self.phase == Phase::Closing && self.peer_finished && has_finished {
-            (self.phase, outcome.closed) = (Phase::Closed, true);
+        if self.phase == ExchangePhase::Closing && self.peer_finished && has_finished {
+            (self.phase, outcome.closed) = (ExchangePhase::Closed, true);
         }
         outcome
     }
 
     fn establish(&mut self, segment: &Received<'_>) {
-        self.phase = Phase::Open;
+        self.phase = ExchangePhase::Open;
         self.scale = segment.scale;
         self.stamp = segment.stamp;
         self.peer_first = segment.sequence;

@@ -70,18 +70,18 @@ impl Device for Clients {
     }
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        Some(Arc::new(Table(self.all.clone())))
+        Some(Arc::new(ClientTable(self.all.clone())))
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        Arc::new(Monitor(self.all.clone()))
+        Arc::new(ClientsMonitor(self.all.clone()))
     }
 }
 
 /// The table by which frames are placed.
-struct Table(Arc<Population>);
+struct ClientTable(Arc<Population>);
 
-impl IndirectionTable for Table {
+impl IndirectionTable for ClientTable {
     fn len(&self) -> usize {
         self.0.buckets()
     }
@@ -103,9 +103,9 @@ impl IndirectionTable for Table {
     }
 }
 
-struct Monitor(Arc<Population>);
+struct ClientsMonitor(Arc<Population>);
 
-impl DeviceMonitor for Monitor {
+impl DeviceMonitor for ClientsMonitor {
     fn counters(&self) -> DeviceCounters {
         let mut totals = ClientTotals::default();
         self.0.queues.iter().for_each(|queue| totals.add(&queue.counters));

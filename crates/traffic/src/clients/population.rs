@@ -9,14 +9,14 @@ use rheostat_packet::{FlowKey, HashKind};
 use rheostat_steer::Steering;
 
 use super::ClientsConfig;
-use super::client::Client;
+use super::client::ExchangeClient;
 use super::counters::ClientCounters;
 use super::frame::Ends;
-use super::side::Side;
+use super::side::ClientSide;
 
 /// Where a client is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PopulationPlace {
     pub(super) bucket: u16,
     pub(super) index: u32,
 }
@@ -27,9 +27,9 @@ pub(super) struct Population {
     /// What hashes of their packets cover.
     pub(super) covered: HashKind,
     /// A lock is held for a packet at a time; nothing else is locked meanwhile.
-    buckets: Vec<Bucket>,
+    buckets: Vec<PopulationBucket>,
     /// By number.
-    places: Vec<Place>,
+    places: Vec<PopulationPlace>,
     entries: Vec<AtomicU16>,
     /// Counted up when the entries have changed.
     pub(super) generation: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct Population {
 /// The clients of a bucket. Neighbours belong to different lanes, so that no line of a lock, nor the one that is fetched with
 /// it, may be another's.
 #[repr(align(128))]
-struct Bucket(Mutex<Vec<Client>>);
+struct PopulationBucket(Mutex<Vec<ExchangeClient>>);
 
 /// What others see of a queue.
 #[derive(Default)]
@@ -52,16 +52,16 @@ pub(super) struct QueueShare {
     /// Connections that it has begun to open and that are not.
     pub(super) half_open: AtomicI64,
     /// Clients that want to send, whose bucket came here from another queue.
-    pub(super) came: Mutex<Vec<(Time, Place)>>,
+    pub(super) came: Mutex<Vec<(Time, PopulationPlace)>>,
     pub(super) has_come: AtomicBool,
     /// What its lane works with.
-    pub(super) side: Mutex<Side>,
+    pub(super) side: Mutex<ClientSide>,
 }
 
 impl Population {
     pub(super) fn new(config: ClientsConfig, steering: &Steering) -> Population {
         let buckets = steering.buckets();
-        let mut clients: Vec<Vec<Client>> = (0..buckets).map(|_| Vec::new()).collect();
+        let mut clients: Vec<Vec<ExchangeClient>> = (0..buckets).map(|_| Vec::new()).collect();
         let mut places = Vec::with_capacity(config.connections as usize);
         let mut covered = HashKind::default();
         for number in 0..config.connections {
@@ -71,19 +71,19 @@ impl Population {
             let hash = steering.hash(&key, covered);
             let bucket = steering.bucket_of_hash(hash);
             let index = clients[bucket].len() as u32;
-            places.push(Place { bucket: bucket as u16, index });
-            clients[bucket].push(Client::new(number, hash));
+            places.push(PopulationPlace { bucket: bucket as u16, index });
+            clients[bucket].push(ExchangeClient::new(number, hash));
         }
         clients.iter_mut().for_each(Vec::shrink_to_fit);
         let queues = config.queues;
         let entries = (0..buckets).map(|bucket| AtomicU16::new((bucket % queues) as u16));
         let share = |queue| QueueShare {
-            side: Mutex::new(Side::new(&config, queue)),
+            side: Mutex::new(ClientSide::new(&config, queue)),
             ..QueueShare::default()
         };
         Population {
             covered,
-            buckets: clients.into_iter().map(|own| Bucket(Mutex::new(own))).collect(),
+            buckets: clients.into_iter().map(|own| PopulationBucket(Mutex::new(own))).collect(),
             places,
             entries: entries.collect(),
             generation: AtomicU64::new(1),
@@ -93,13 +93,17 @@ impl Population {
         }
     }
 
-    pub(super) fn bucket(&self, bucket: u16) -> MutexGuard<'_, Vec<Client>> {
+    pub(super) fn bucket(&self, bucket: u16) -> MutexGuard<'_, Vec<ExchangeClient>> {
         // A client stays a client, whatever panicked.
         self.buckets[usize::from(bucket)].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client with these ends.
-    pub(super) fn find(&self, client: (Ipv4Addr, u16), server: (Ipv4Addr, u16)) -> Option<Place> {
+    pub(super) fn find(
+        &self,
+        client: (Ipv4Addr, u16),
+        server: (Ipv4Addr, u16),
+    ) -> Option<PopulationPlace> {
         let config = &self.config;
         let address = client.0.to_bits().checked_sub(config.first_address.to_bits())?;
         let port = u32::from(client.1.checked_sub(FIRST_PORT)?);
@@ -125,11 +129,11 @@ impl Population {
     }
 
     /// The clients of a queue as the table is now.
-    pub(super) fn of_queue(&self, queue: usize) -> Vec<Place> {
+    pub(super) fn of_queue(&self, queue: usize) -> Vec<PopulationPlace> {
         let own = (0..self.buckets() as u16).filter(|bucket| self.queue_of(*bucket) == queue);
         own.flat_map(|bucket| {
             let count = self.bucket(bucket).len() as u32;
-            (0..count).map(move |index| Place { bucket, index })
+            (0..count).map(move |index| PopulationPlace { bucket, index })
         })
         .collect()
     }
@@ -153,7 +157,7 @@ impl Population {
 }
 
 impl QueueShare {
-    pub(super) fn side(&self) -> MutexGuard<'_, Side> {
+    pub(super) fn side(&self) -> MutexGuard<'_, ClientSide> {
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,25 +11,25 @@ use rheostat_packet::{Burst, PoolCache};
 use super::population::Population;
 
 /// One end of a queue.
-struct End {
+struct ListEnd {
     all: Arc<Population>,
     queue: usize,
     clock: Clock,
 }
 
-struct Receiving(End);
+struct Receiving(ListEnd);
 
-struct Transmitting(End);
+struct Transmitting(ListEnd);
 
 /// The ends of queue `queue`.
 pub(super) fn pair(all: &Arc<Population>, queue: usize, clock: &Clock) -> QueuePair {
-    let end = || End { all: all.clone(), queue, clock: clock.clone() };
+    let end = || ListEnd { all: all.clone(), queue, clock: clock.clone() };
     QueuePair { rx: Box::new(Receiving(end())), tx: Box::new(Transmitting(end())) }
 }
 
 impl RxQueue for Receiving {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
-        let End { all, queue, clock } = &self.0;
+        let ListEnd { all, queue, clock } = &self.0;
         // Relaxed: the flag publishes nothing.
         if all.is_stopped.load(Ordering::Relaxed) {
             return 0;
@@ -50,7 +50,7 @@ impl RxQueue for Receiving {
     }
 
     fn rest(&mut self, _: &mut PoolCache, _: Time) -> Rest {
-        let End { all, queue, .. } = &self.0;
+        let ListEnd { all, queue, .. } = &self.0;
         if all.is_stopped.load(Ordering::Relaxed) {
             return Rest::Nap;
         }
@@ -61,7 +61,7 @@ impl RxQueue for Receiving {
 
 impl TxQueue for Transmitting {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
-        let End { all, queue, clock } = &self.0;
+        let ListEnd { all, queue, clock } = &self.0;
         let from = clock.cycles();
         let counters = &all.queues[*queue].counters;
         let mut side = all.queues[*queue].side();

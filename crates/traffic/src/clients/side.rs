@@ -12,9 +12,9 @@ use rheostat_base::Time;
 use rheostat_io::Rest;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
-use super::client::{Client, Phase};
+use super::client::{ExchangeClient, ExchangePhase};
 use super::frame::{Received, SYN};
-use super::population::{Place, Population};
+use super::population::{Population, PopulationPlace};
 use super::{ClientsConfig, Pace, Reply};
 
 /// Connections that are opened at a time before requests are made.
@@ -26,18 +26,18 @@ const DRAWS: usize = 8;
 
 /// What the lane of a queue works with.
 #[derive(Default)]
-pub(super) struct Side {
+pub(super) struct ClientSide {
     queue: usize,
     random: Option<SmallRng>,
     /// The clients of the queue, by the table of this generation.
-    clients: Vec<Place>,
+    clients: Vec<PopulationPlace>,
     generation: u64,
     /// The client whose segments are being sent.
-    sending: Option<Place>,
+    sending: Option<PopulationPlace>,
     /// Those that have something to say, from when on.
-    ready: VecDeque<(Time, Place)>,
+    ready: VecDeque<(Time, PopulationPlace)>,
     /// Those that have something to acknowledge: when at the latest, and how far.
-    unsaid: VecDeque<(Time, Place, u32)>,
+    unsaid: VecDeque<(Time, PopulationPlace, u32)>,
     /// As far as clients have begun to open their connections; all have without.
     opening: Option<usize>,
     /// As far as clients were looked at, and when that was.
@@ -51,14 +51,14 @@ pub(super) struct Side {
     stamp: u32,
 }
 
-impl Side {
-    pub(super) fn new(config: &ClientsConfig, queue: usize) -> Side {
+impl ClientSide {
+    pub(super) fn new(config: &ClientsConfig, queue: usize) -> ClientSide {
         let seed = config.seed ^ (queue as u64 + 1) << 32;
-        Side {
+        ClientSide {
             queue,
             random: Some(SmallRng::seed_from_u64(seed)),
             opening: config.requests_per_connection.is_none().then_some(0),
-            ..Side::default()
+            ..ClientSide::default()
         }
     }
 
@@ -87,7 +87,7 @@ impl Side {
     }
 
     /// The client that is to send next.
-    fn next_sender(&mut self, all: &Population, now: Time) -> Option<Place> {
+    fn next_sender(&mut self, all: &Population, now: Time) -> Option<PopulationPlace> {
         if let Some(place) = self.sending.take() {
             return Some(place);
         }
@@ -116,7 +116,7 @@ impl Side {
     }
 
     /// Whether a client's bucket still leads here; if not, its queue gets it.
-    fn is_own(&self, all: &Population, place: Place, now: Time) -> bool {
+    fn is_own(&self, all: &Population, place: PopulationPlace, now: Time) -> bool {
         let queue = all.queue_of(place.bucket);
         if queue != self.queue {
             let share = &all.queues[queue];
@@ -126,7 +126,12 @@ impl Side {
         queue == self.queue
     }
 
-    fn next_to_open(&mut self, all: &Population, from: usize, now: Time) -> Option<Place> {
+    fn next_to_open(
+        &mut self,
+        all: &Population,
+        from: usize,
+        now: Time,
+    ) -> Option<PopulationPlace> {
         let half_open = &all.queues[self.queue].half_open;
         if half_open.load(Ordering::Relaxed) >= OPENING {
             return None;
@@ -134,7 +139,7 @@ impl Side {
         for (at, &place) in self.clients.iter().enumerate().skip(from) {
             let mut bucket = all.bucket(place.bucket);
             let client = client(&mut bucket, place);
-            if client.phase == Phase::Closed {
+            if client.phase == ExchangePhase::Closed {
                 self.opening = Some(at + 1);
                 client.by = self.queue as u16;
                 client.open(now);
@@ -149,7 +154,7 @@ impl Side {
         None
     }
 
-    fn next_request(&mut self, all: &Population, now: Time) -> Option<Place> {
+    fn next_request(&mut self, all: &Population, now: Time) -> Option<PopulationPlace> {
         let due = match all.config.pace {
             Pace::Saturated { under_way } => {
                 let made = all.queues[self.queue].under_way.load(Ordering::Relaxed);
@@ -180,7 +185,7 @@ impl Side {
         self.next_due = Some(next);
     }
 
-    fn begin_request(&mut self, all: &Population, due: Time, now: Time) -> Option<Place> {
+    fn begin_request(&mut self, all: &Population, due: Time, now: Time) -> Option<PopulationPlace> {
         let random = self.random.as_mut()?;
         for _ in 0..DRAWS {
             if self.clients.is_empty() {
@@ -189,10 +194,12 @@ impl Side {
             let place = self.clients[random.random_range(0..self.clients.len())];
             let mut bucket = all.bucket(place.bucket);
             let client = client(&mut bucket, place);
-            if client.is_busy || matches!(client.phase, Phase::Opening | Phase::Closing) {
+            if client.is_busy
+                || matches!(client.phase, ExchangePhase::Opening | ExchangePhase::Closing)
+            {
                 continue;
             }
-            if client.phase == Phase::Closed {
+            if client.phase == ExchangePhase::Closed {
                 client.open(now);
             }
             client.request((all.config.request, all.config.reply), due, self.queue as u16, now);
@@ -208,7 +215,7 @@ impl Side {
     fn send(
         &mut self,
         all: &Population,
-        place: Place,
+        place: PopulationPlace,
         burst: &mut Burst,
         pool: &mut PoolCache,
         now: Time,
@@ -305,10 +312,10 @@ impl Side {
             }
         }
         let is_over = match client.phase {
-            Phase::Closed if outcome.reset => was_busy || is_short.is_some(),
-            Phase::Closed => outcome.closed && (was_busy || is_short.is_some()),
-            Phase::Closing => false,
-            Phase::Opening | Phase::Open => outcome.replied,
+            ExchangePhase::Closed if outcome.reset => was_busy || is_short.is_some(),
+            ExchangePhase::Closed => outcome.closed && (was_busy || is_short.is_some()),
+            ExchangePhase::Closing => false,
+            ExchangePhase::Opening | ExchangePhase::Open => outcome.replied,
         };
         if is_over {
             client.is_busy = false;
@@ -341,6 +348,9 @@ impl Side {
     }
 }
 
-fn client<'a>(bucket: &'a mut MutexGuard<'_, Vec<Client>>, place: Place) -> &'a mut Client {
+fn client<'a>(
+    bucket: &'a mut MutexGuard<'_, Vec<ExchangeClient>>,
+    place: PopulationPlace,
+) -> &'a mut ExchangeClient {
     &mut bucket[place.index as usize]
 }

@@ -4,7 +4,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::MixConfig;
-use crate::frame::{Endpoints, Packet, Tcp, Transport, server_isn};
+use crate::frame::{FrameEndpoints, FramePacket, FrameTransport, Tcp, server_isn};
 
 /// Bytes of payload that fill a frame of 1,514 bytes, less the headers.
 const FULL_FRAME: usize = 1_514;
@@ -12,7 +12,7 @@ const FULL_FRAME: usize = 1_514;
 const SMALL_FRAME: usize = 74;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MixFlowKind {
     /// A TCP connection with its handshakes; resets at the end when told so.
     Tcp { resets: bool },
     /// A lone SYN, from inside or from outside.
@@ -25,7 +25,7 @@ enum Kind {
 
 /// A flow under way.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct MixFlow {
     number: u64,
     sent: u32,
     left: u32,
@@ -34,16 +34,16 @@ pub(super) struct Flow {
     server_bytes: u32,
     /// The longest the flow waits between two packets, in ticks of the wheel.
     longest_pause: u32,
-    kind: Kind,
+    kind: MixFlowKind,
     ipv6: bool,
 }
 
 // Ten million of them are held at once.
-const _: () = assert!(size_of::<Flow>() == 32);
+const _: () = assert!(size_of::<MixFlow>() == 32);
 
 /// What sizes the packets so far had, to keep the shares right whatever flows need to send.
 #[derive(Debug, Default)]
-pub(super) struct Sizes {
+pub(super) struct FlowSizes {
     packets: u64,
     small: u64,
     full: u64,
@@ -55,7 +55,7 @@ enum Size {
     Between,
 }
 
-impl Sizes {
+impl FlowSizes {
     pub(super) fn count(&mut self, frame: usize) {
         self.packets += 1;
         self.small += u64::from(frame < SMALL_FRAME);
@@ -80,17 +80,17 @@ impl Sizes {
     }
 }
 
-impl Flow {
+impl MixFlow {
     /// A flow before its first packet, in a wheel of `span` ticks.
     ///
     /// Its rate grows with the square root of its length: long flows are fast ones (Zhang, Breslau,
     /// Paxson, Shenker, "On the characteristics and origins of Internet flow rates", SIGCOMM '02,
     /// found size and rate strongly correlated; the exponent is this project's choice). So at any
     /// moment few flows carry much of the load, and buckets are loaded unevenly.
-    pub(super) fn start(number: u64, config: &MixConfig, span: u32, rng: &mut SmallRng) -> Flow {
+    pub(super) fn start(number: u64, config: &MixConfig, span: u32, rng: &mut SmallRng) -> MixFlow {
         let length = draw_length(config, rng);
         let longest_pause = (f64::from(span) / f64::from(length).sqrt()) as u32;
-        Flow {
+        MixFlow {
             number,
             sent: 0,
             left: length,
@@ -116,28 +116,30 @@ impl Flow {
     pub(super) fn next_packet(
         &mut self,
         clients_only: bool,
-        sizes: &mut Sizes,
+        sizes: &mut FlowSizes,
         rng: &mut SmallRng,
-    ) -> Packet {
+    ) -> FramePacket {
         let port = self.server_port();
-        let endpoints = Endpoints::of_flow(self.number, self.ipv6, port);
+        let endpoints = FrameEndpoints::of_flow(self.number, self.ipv6, port);
         let (from_client, transport, payload) = match self.kind {
-            Kind::Attempt { scan } => (!scan, Transport::Tcp(Tcp::syn(isn(self.number))), 0),
-            Kind::Ping => {
+            MixFlowKind::Attempt { scan } => {
+                (!scan, FrameTransport::Tcp(Tcp::syn(isn(self.number))), 0)
+            }
+            MixFlowKind::Ping => {
                 let from_client = self.sent.is_multiple_of(2);
                 let sequence = (self.sent / 2) as u16;
-                (from_client, Transport::Echo { reply: !from_client, sequence }, 56)
+                (from_client, FrameTransport::Echo { reply: !from_client, sequence }, 56)
             }
-            Kind::Udp => {
+            MixFlowKind::Udp => {
                 let from_client = self.sent == 0 || rng.random_range(0..4) == 0;
-                (from_client, Transport::Udp, self.payload(8, sizes.draw(rng), rng))
+                (from_client, FrameTransport::Udp, self.payload(8, sizes.draw(rng), rng))
             }
-            Kind::Tcp { resets } => self.next_segment((resets, clients_only), sizes, rng),
+            MixFlowKind::Tcp { resets } => self.next_segment((resets, clients_only), sizes, rng),
         };
         self.sent += 1;
         self.left -= 1;
         let endpoints = if from_client { endpoints } else { endpoints.reversed() };
-        Packet { endpoints, from_client, transport, payload }
+        FramePacket { endpoints, from_client, transport, payload }
     }
 
     /// The port of the server, by what it serves: web and mail, names and time, and the rest.
@@ -148,13 +150,15 @@ impl Flow {
         // Apart from the bits that the addresses are made of.
         let draw = (self.number.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 59) as usize;
         match self.kind {
-            Kind::Tcp { .. } | Kind::Attempt { scan: false } => TCP[draw % 16],
+            MixFlowKind::Tcp { .. } | MixFlowKind::Attempt { scan: false } => TCP[draw % 16],
             // Scans go through the ports.
-            Kind::Attempt { scan: true } => [23, 445, 3_389, 8_443][draw % 4] + (draw / 4) as u16,
+            MixFlowKind::Attempt { scan: true } => {
+                [23, 445, 3_389, 8_443][draw % 4] + (draw / 4) as u16
+            }
             // Queries for names have one packet here, or an answer.
-            Kind::Udp if self.sent + self.left <= 2 => 53,
-            Kind::Udp => UDP[draw % 8],
-            Kind::Ping => 0,
+            MixFlowKind::Udp if self.sent + self.left <= 2 => 53,
+            MixFlowKind::Udp => UDP[draw % 8],
+            MixFlowKind::Ping => 0,
         }
     }
 
@@ -173,9 +177,9 @@ impl Flow {
     fn next_segment(
         &mut self,
         (resets, clients_only): (bool, bool),
-        sizes: &mut Sizes,
+        sizes: &mut FlowSizes,
         rng: &mut SmallRng,
-    ) -> (bool, Transport, usize) {
+    ) -> (bool, FrameTransport, usize) {
         let first = isn(self.number);
         let client = first.wrapping_add(self.client_bytes);
         let server = server_isn(first).wrapping_add(self.server_bytes);
@@ -213,7 +217,7 @@ impl Flow {
         };
         self.client_bytes = self.client_bytes.wrapping_add(of_client);
         self.server_bytes = self.server_bytes.wrapping_add(of_server);
-        (from_client, Transport::Tcp(tcp), payload)
+        (from_client, FrameTransport::Tcp(tcp), payload)
     }
 }
 
@@ -238,15 +242,15 @@ fn draw_length(config: &MixConfig, rng: &mut SmallRng) -> u32 {
     }
 }
 
-fn draw_kind(length: u32, rng: &mut SmallRng) -> Kind {
+fn draw_kind(length: u32, rng: &mut SmallRng) -> MixFlowKind {
     let percent: u32 = rng.random_range(0..100);
     match length {
-        1 if percent < 60 => Kind::Udp,
-        1 if percent < 75 => Kind::Ping,
-        1 => Kind::Attempt { scan: percent.is_multiple_of(2) },
-        2..8 if percent < 85 => Kind::Udp,
-        2..8 => Kind::Ping,
-        _ if percent < 80 => Kind::Tcp { resets: percent < 8 },
-        _ => Kind::Udp,
+        1 if percent < 60 => MixFlowKind::Udp,
+        1 if percent < 75 => MixFlowKind::Ping,
+        1 => MixFlowKind::Attempt { scan: percent.is_multiple_of(2) },
+        2..8 if percent < 85 => MixFlowKind::Udp,
+        2..8 => MixFlowKind::Ping,
+        _ if percent < 80 => MixFlowKind::Tcp { resets: percent < 8 },
+        _ => MixFlowKind::Udp,
     }
 }

@@ -11,17 +11,17 @@ use rheostat_io::{Arrival, Source};
 /// The packets of a source, one behind the other.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    held: Arc<Held>,
+    held: Arc<RecordedBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct RecordedBytes {
     bytes: Vec<u8>,
-    packets: Vec<Packet>,
+    packets: Vec<RecordedPacket>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packet {
+struct RecordedPacket {
     time: Time,
     /// Where its bytes end; they start where those before it end.
     end: usize,
@@ -32,11 +32,11 @@ struct Packet {
 impl Recording {
     /// Takes all packets of `source`, which must end.
     pub fn of(source: &mut dyn Source) -> Recording {
-        let mut held = Held::default();
+        let mut held = RecordedBytes::default();
         let mut frame = Vec::new();
         while let Some(Arrival { time, wire_len, link, .. }) = source.next(&mut frame) {
             held.bytes.extend_from_slice(&frame);
-            held.packets.push(Packet { time, end: held.bytes.len(), wire_len, link });
+            held.packets.push(RecordedPacket { time, end: held.bytes.len(), wire_len, link });
         }
         Recording { held: Arc::new(held) }
     }
@@ -55,14 +55,14 @@ impl Reel for Recording {
 
 /// A position in a recording.
 struct Player {
-    held: Arc<Held>,
+    held: Arc<RecordedBytes>,
     at: usize,
     start: usize,
 }
 
 impl Source for Player {
     fn next(&mut self, frame: &mut Vec<u8>) -> Option<Arrival> {
-        let Packet { time, end, wire_len, link } = *self.held.packets.get(self.at)?;
+        let RecordedPacket { time, end, wire_len, link } = *self.held.packets.get(self.at)?;
         let bytes = &self.held.bytes[self.start..end];
         frame.clear();
         frame.extend_from_slice(bytes);

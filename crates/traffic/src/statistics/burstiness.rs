@@ -25,10 +25,10 @@ pub struct Burstiness {
 
 /// Counts in windows of all scales.
 #[derive(Debug)]
-pub(super) struct Windows([Window; SCALES.len()]);
+pub(super) struct Windows([BurstWindow; SCALES.len()]);
 
 #[derive(Debug)]
-struct Window {
+struct BurstWindow {
     length: u64,
     /// The number of the window that is being counted.
     number: u64,
@@ -41,7 +41,7 @@ struct Window {
 
 impl Default for Windows {
     fn default() -> Windows {
-        Windows(SCALES.map(|length| Window {
+        Windows(SCALES.map(|length| BurstWindow {
             length,
             number: 0,
             count: 0,
@@ -68,11 +68,11 @@ impl Windows {
     /// What was counted, without the last windows, which may not have been whole.
     pub(super) fn burstiness(&self) -> Vec<Burstiness> {
         let enough = self.0.iter().filter(|window| window.number >= FEWEST && window.sum > 0.0);
-        enough.map(Window::burstiness).collect()
+        enough.map(BurstWindow::burstiness).collect()
     }
 }
 
-impl Window {
+impl BurstWindow {
     fn close(&mut self) {
         let count = self.count as f64;
         self.sum += count;

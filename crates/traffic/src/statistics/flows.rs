@@ -19,8 +19,8 @@ pub struct TopShares {
 
 /// All flows seen, both directions counted as one.
 #[derive(Debug, Default)]
-pub(super) struct Flows {
-    seen: HashMap<FlowKey, Seen>,
+pub(super) struct FlowStatistics {
+    seen: HashMap<FlowKey, FlowSpan>,
     /// The second that is being counted, the flows that were active in it, the most in one before, and the sum.
     second: u64,
     active: u64,
@@ -29,14 +29,14 @@ pub(super) struct Flows {
 }
 
 #[derive(Debug)]
-struct Seen {
+struct FlowSpan {
     packets: u64,
     bytes: u64,
     first: Time,
     last: Time,
 }
 
-impl Flows {
+impl FlowStatistics {
     pub(super) fn count(&mut self, key: FlowKey, now: Time, wire_len: u32) {
         let key = if key.is_sorted() { key } else { key.reversed() };
         let second = |time: Time| time.as_nanos() / 1_000_000_000;
@@ -47,7 +47,7 @@ impl Flows {
         let mut is_new = false;
         let seen = self.seen.entry(key).or_insert_with(|| {
             is_new = true;
-            Seen { packets: 0, bytes: 0, first: now, last: now }
+            FlowSpan { packets: 0, bytes: 0, first: now, last: now }
         });
         if is_new || second(seen.last) < self.second {
             self.active += 1;
@@ -63,7 +63,7 @@ impl Flows {
         self.seen.len() as u64
     }
 
-    fn distribution(&self, of: impl Fn(&Seen) -> u64) -> Distribution {
+    fn distribution(&self, of: impl Fn(&FlowSpan) -> u64) -> Distribution {
         Distribution::of(self.seen.values().map(of).collect())
     }
 

@@ -40,7 +40,7 @@ pub enum WireError {
     Instants(u64),
 }
 
-struct Client<'a> {
+struct SessionClient<'a> {
     endpoint: &'a mut dyn Endpoint,
     to_stack: Link,
     from_stack: Link,
@@ -58,7 +58,7 @@ struct Flight {
 /// An event costs a logarithm of the frames under way and of the clients.
 pub struct Wire<'a> {
     stack: &'a mut dyn Endpoint,
-    clients: Vec<Client<'a>>,
+    clients: Vec<SessionClient<'a>>,
     places: HashMap<IpAddr, usize>,
     under_way: BTreeMap<(Time, u64), Flight>,
     flights: u64,
@@ -117,7 +117,7 @@ impl<'a> Wire<'a> {
             |way: u64| self.seed ^ (2 * client as u64 + way).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (to_stack, from_stack) = (Link::new(to_stack, seed(0)), Link::new(from_stack, seed(1)));
         self.touched.insert(Side::Client(client));
-        self.clients.push(Client { endpoint, to_stack, from_stack });
+        self.clients.push(SessionClient { endpoint, to_stack, from_stack });
     }
 
     /// Adds a client, which gets the frames to this address.

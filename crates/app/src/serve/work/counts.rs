@@ -14,12 +14,12 @@ const FILE: &str = "work.json";
 pub(super) struct KeptCounts {
     file: KeptFile,
     machine: String,
-    entries: Vec<Entry>,
+    entries: Vec<WorkEntry>,
 }
 
 /// A count, and what it is of: other machines and other builds have others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct WorkEntry {
     machine: String,
     profile: String,
     work: String,
@@ -61,7 +61,7 @@ impl KeptCounts {
         for calibration in found {
             let mut entries = std::mem::take(&mut self.entries);
             entries.retain(|entry| !self.is_of(entry, work, buffer, calibration.target_ns));
-            entries.push(Entry {
+            entries.push(WorkEntry {
                 machine: self.machine.clone(),
                 profile: BUILD.profile.to_owned(),
                 work: work.to_string(),
@@ -80,7 +80,7 @@ impl KeptCounts {
         self.file.write(&self.entries)
     }
 
-    fn is_of(&self, entry: &Entry, work: WorkKind, buffer: u64, target: u64) -> bool {
+    fn is_of(&self, entry: &WorkEntry, work: WorkKind, buffer: u64, target: u64) -> bool {
         (entry.machine.as_str(), entry.profile.as_str()) == (self.machine.as_str(), BUILD.profile)
             && entry.work == work.to_string()
             && (entry.buffer, entry.target_ns) == (buffer, target)

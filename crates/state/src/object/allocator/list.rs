@@ -24,16 +24,16 @@ pub(super) struct ListId(u32);
 
 /// The ends of a list and its length, in two words.
 #[derive(Clone, Copy)]
-struct Ends {
+struct ListEnds {
     first: u32,
     last: u32,
     len: u32,
 }
 
-impl Ends {
-    fn load(words: &Words<'_>) -> Ends {
+impl ListEnds {
+    fn load(words: &Words<'_>) -> ListEnds {
         let ends = words.get(0);
-        Ends { first: ends as u32, last: (ends >> 32) as u32, len: words.get(1) as u32 }
+        ListEnds { first: ends as u32, last: (ends >> 32) as u32, len: words.get(1) as u32 }
     }
 
     fn words(self) -> [u64; 2] {
@@ -84,10 +84,10 @@ impl Lists {
             let lane = (list / kinds) as u32;
             let empty = !list.is_multiple_of(kinds) || lane >= resources;
             let ends = match empty {
-                true => Ends { first: NONE, last: NONE, len: 0 },
+                true => ListEnds { first: NONE, last: NONE, len: 0 },
                 false => {
                     let rest = (resources - 1 - lane) / step;
-                    Ends { first: lane, last: lane + rest * step, len: rest + 1 }
+                    ListEnds { first: lane, last: lane + rest * step, len: rest + 1 }
                 }
             };
             words.copy_from_slice(&ends.words());
@@ -122,7 +122,7 @@ impl Lists {
 
     /// Free resources of all lanes, outside transactions.
     pub(super) fn free(&self) -> usize {
-        let len = |lane| Ends::load(&self.ends.peek(self.pool(lane).0 as usize)).len as usize;
+        let len = |lane| ListEnds::load(&self.ends.peek(self.pool(lane).0 as usize)).len as usize;
         (0..self.lanes).map(len).sum()
     }
 
@@ -233,9 +233,9 @@ impl Lists {
         if (list.0 as usize).is_multiple_of(self.kinds) { Part::Pool } else { Part::List }
     }
 
-    fn ends(&self, txn: &mut Txn, list: ListId, touch: Touch) -> Outcome<Ends> {
+    fn ends(&self, txn: &mut Txn, list: ListId, touch: Touch) -> Outcome<ListEnds> {
         let touch = touch.of_part(self.part(list));
-        txn.read(&self.ends, list.0 as usize, touch, Ends::load)
+        txn.read(&self.ends, list.0 as usize, touch, ListEnds::load)
     }
 
     fn links(&self, txn: &mut Txn, resource: u32, touch: Touch) -> Outcome<Links> {
@@ -247,11 +247,11 @@ impl Lists {
         txn: &mut Txn,
         list: ListId,
         touch: Touch,
-        change: impl FnOnce(&mut Ends),
+        change: impl FnOnce(&mut ListEnds),
     ) -> Outcome<()> {
         let touch = touch.of_part(self.part(list));
         txn.update(&self.ends, list.0 as usize, touch, |words| {
-            let mut ends = Ends::load(&words.as_words());
+            let mut ends = ListEnds::load(&words.as_words());
             change(&mut ends);
             ends.store(words);
         })

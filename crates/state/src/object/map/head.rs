@@ -6,13 +6,13 @@ use crate::txn::Words;
 /// The first word of a bucket: which slots are taken, how many keys lie in their other bucket because this one had no
 /// room, and eight bits of each key's hash.
 #[derive(Clone, Copy)]
-pub(super) struct Head(u64);
+pub(super) struct MapHead(u64);
 
-impl Head {
+impl MapHead {
     /// Of the words of a bucket.
     #[inline(always)]
-    pub(super) fn of(words: &Words<'_>) -> Head {
-        Head(words.get(0))
+    pub(super) fn of(words: &Words<'_>) -> MapHead {
+        MapHead(words.get(0))
     }
 
     pub(super) fn word(self) -> u64 {
@@ -54,20 +54,20 @@ impl Head {
         self.0 >> 8 & 0xff_ffff
     }
 
-    pub(super) fn with(self, slot: usize, tag: u8) -> Head {
+    pub(super) fn with(self, slot: usize, tag: u8) -> MapHead {
         let cleared = self.0 & !(0xff << (32 + 8 * slot));
-        Head(cleared | u64::from(tag) << (32 + 8 * slot) | 1 << slot)
+        MapHead(cleared | u64::from(tag) << (32 + 8 * slot) | 1 << slot)
     }
 
-    pub(super) fn without(self, slot: usize) -> Head {
-        Head(self.0 & !(1 << slot))
+    pub(super) fn without(self, slot: usize) -> MapHead {
+        MapHead(self.0 & !(1 << slot))
     }
 
-    pub(super) fn one_more_elsewhere(self) -> Head {
-        Head(self.0 + (1 << 8))
+    pub(super) fn one_more_elsewhere(self) -> MapHead {
+        MapHead(self.0 + (1 << 8))
     }
 
-    pub(super) fn one_less_elsewhere(self) -> Head {
-        Head(self.0 - (1 << 8))
+    pub(super) fn one_less_elsewhere(self) -> MapHead {
+        MapHead(self.0 - (1 << 8))
     }
 }

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use rheostat_base::LaneId;
 
 use super::construction::heaviest_first;
-use super::placement::{Edit, Placement};
+use super::placement::{DyssectPlacement, Edit};
 use super::sums::Caps;
 use super::{Counts, FlowAssignment, LaneRole, Problem};
 
 /// A previous assignment, with roles changed as its new counts require and all else left alone.
 #[derive(Clone, Debug)]
 pub(super) struct Adopted<'p> {
-    pub(super) placement: Placement<'p>,
+    pub(super) placement: DyssectPlacement<'p>,
     /// The lane of each working lane's number.
     pub(super) working: Vec<LaneId>,
     /// The lane of each offloading lane's number.
@@ -65,7 +65,7 @@ impl<'p> Adopted<'p> {
     }
 
     /// Shards and links that are not where they were.
-    pub(super) fn changes(&self, placement: &Placement<'_>) -> usize {
+    pub(super) fn changes(&self, placement: &DyssectPlacement<'_>) -> usize {
         let moved =
             placement.home.iter().zip(&self.home).filter(|(now, then)| Some(**now) != **then);
         let links = placement.lanes.iter().zip(&self.links);
@@ -74,7 +74,7 @@ impl<'p> Adopted<'p> {
     }
 
     /// Takes changes back that are not needed, from the lightest shard up.
-    pub(super) fn undo(&self, placement: &mut Placement<'_>) {
+    pub(super) fn undo(&self, placement: &mut DyssectPlacement<'_>) {
         let mut order = heaviest_first(placement.demands);
         order.reverse();
         for shard in order {
@@ -91,7 +91,7 @@ impl<'p> Adopted<'p> {
     }
 }
 
-fn keep_if_no_worse(placement: &mut Placement<'_>, edit: Edit) {
+fn keep_if_no_worse(placement: &mut DyssectPlacement<'_>, edit: Edit) {
     if placement.after(edit) <= placement.violation {
         placement.make(edit);
     }
@@ -133,7 +133,7 @@ fn place<'p>(
     home: &[Option<u16>],
     links: &[Option<u16>],
     offloaders: usize,
-) -> Placement<'p> {
+) -> DyssectPlacement<'p> {
     let demands = problem.shards();
     let load = |shard: usize| demands[shard].load.nanos_per_second();
     let mut loads = vec![(0_u64, 0_usize); links.len()];
@@ -153,5 +153,5 @@ fn place<'p>(
             homes[shard] = lane as u16;
         }
     }
-    Placement::new(demands, caps, homes, links, offloaders)
+    DyssectPlacement::new(demands, caps, homes, links, offloaders)
 }

@@ -2,13 +2,13 @@
 
 use rheostat_base::{LaneId, ShardId};
 
-use super::super::descent::{Descent, Lane, Made};
+use super::super::descent::{Descent, DescentLane, Made};
 use super::super::{Load, SquaredLoad};
 use super::adoption::Adopted;
 use super::answer::Balanced;
 use super::feasible::{Model, violations};
 use super::level::{Levels, Member, level_of, members};
-use super::placement::{Edit, Placement};
+use super::placement::{DyssectPlacement, Edit};
 use super::repair::repair;
 use super::sums::Caps;
 use super::{Budget, Counts, FlowAssignment, Problem, ProblemError};
@@ -75,7 +75,7 @@ fn distance(load: u64, target: Load) -> SquaredLoad {
 /// Gives working lanes without an offloading lane one, where that is worth a change: the most
 /// loaded first.
 fn link(
-    placement: &mut Placement<'_>,
+    placement: &mut DyssectPlacement<'_>,
     levels: &mut Levels,
     goal: BalanceGoal,
     budget: &mut Budget,
@@ -111,7 +111,7 @@ fn link(
 }
 
 fn descend(
-    placement: &mut Placement<'_>,
+    placement: &mut DyssectPlacement<'_>,
     levels: &mut Levels,
     goal: BalanceGoal,
     budget: &mut Budget,
@@ -120,7 +120,7 @@ fn descend(
         let shards = placement.shards[number].iter().map(|shard| (placement.load(*shard), *shard));
         let shards = shards.filter(|(load, _)| *load > 0);
         let shards = shards.map(|(load, shard)| (load, ShardId(shard))).collect();
-        Lane { id: LaneId(number as u16), load: 0, parts: 1, shards }
+        DescentLane { id: LaneId(number as u16), load: 0, parts: 1, shards }
     });
     let mut descent = Descent::new(lanes.collect(), goal.price.get());
     show(placement, levels, &mut descent);
@@ -152,21 +152,21 @@ fn descend(
 }
 
 /// The groups of the lanes of a step, each once.
-fn groups(placement: &Placement<'_>, made: Made) -> [Option<u16>; 2] {
+fn groups(placement: &DyssectPlacement<'_>, made: Made) -> [Option<u16>; 2] {
     let link = |lane: LaneId| placement.lanes[lane.index()].link;
     let (from, to) = (link(made.from), link(made.to));
     [from, to.filter(|_| from != to)]
 }
 
 /// The squares of those lanes of a step that have no group.
-fn alone(placement: &Placement<'_>, made: Made) -> u128 {
+fn alone(placement: &DyssectPlacement<'_>, made: Made) -> u128 {
     let lanes = [made.from, made.to].map(|lane| placement.lanes[lane.index()]);
     let lanes = lanes.into_iter().filter(|lane| lane.link.is_none());
     lanes.map(|lane| u128::from(lane.load).pow(2)).sum()
 }
 
 /// Makes a step of the descent; returns what takes it back.
-fn carry(placement: &mut Placement<'_>, made: Made) -> Edit {
+fn carry(placement: &mut DyssectPlacement<'_>, made: Made) -> Edit {
     let given = made.given.index() as u16;
     placement.make(match made.returned {
         Some(returned) => Edit::Swap(given, returned.index() as u16),
@@ -175,7 +175,7 @@ fn carry(placement: &mut Placement<'_>, made: Made) -> Edit {
 }
 
 /// Tells the descent the loads of lanes, and which of them divide what they get.
-fn show(placement: &Placement<'_>, levels: &Levels, descent: &mut Descent) {
+fn show(placement: &DyssectPlacement<'_>, levels: &Levels, descent: &mut Descent) {
     let mut parts = vec![1_u64; levels.0.len()];
     for (group, parts) in parts.iter_mut().enumerate() {
         let level = |member: &Member| member.is_level(levels.0[group]);

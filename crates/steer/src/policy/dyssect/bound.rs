@@ -1,6 +1,6 @@
 //! Bounds that no assignment can be better than.
 
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 use super::sums::Caps;
 use super::{Counts, Problem, ShardDemand};
 
@@ -88,7 +88,7 @@ impl Totals {
 /// A lane that is over-full loses load only by changes of its own: shards of it that move, or its
 /// link. An offloading lane that is over-full does so by changes of the lanes it serves. So the
 /// changes that each group needs are other changes than those of the next.
-pub(super) fn changes(placement: &Placement<'_>) -> usize {
+pub(super) fn changes(placement: &DyssectPlacement<'_>) -> usize {
     let mut of_groups = vec![0; placement.offloaders.len()];
     let mut alone = 0;
     for (number, lane) in placement.lanes.iter().enumerate() {
@@ -112,7 +112,7 @@ pub(super) fn changes(placement: &Placement<'_>) -> usize {
 }
 
 /// Moves that rid a lane of what is stuck, or a link and moves.
-fn of_lane(placement: &Placement<'_>, lane: usize) -> usize {
+fn of_lane(placement: &DyssectPlacement<'_>, lane: usize) -> usize {
     let sums = &placement.lanes[lane];
     let reliefs = placement.shards[lane].iter().map(|shard| placement.load(*shard)).collect();
     let takes = if sums.link.is_none() && !placement.offloaders.is_empty() {
@@ -130,7 +130,7 @@ fn of_lane(placement: &Placement<'_>, lane: usize) -> usize {
 }
 
 /// Moves and links that rid an offloading lane of what it has too much.
-fn of_group(placement: &Placement<'_>, offloader: u16, over: u64) -> usize {
+fn of_group(placement: &DyssectPlacement<'_>, offloader: u16, over: u64) -> usize {
     let mut reliefs = Vec::new();
     for (lane, shards) in placement.lanes.iter().zip(&placement.shards) {
         if lane.link == Some(offloader) && lane.away > 0 {

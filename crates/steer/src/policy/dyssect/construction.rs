@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 use super::sums::Caps;
 use super::{Counts, ShardDemand};
 
@@ -20,7 +20,7 @@ pub(super) fn by_room<'p>(
     order: &[u16],
     caps: Caps,
     counts: Counts,
-) -> Placement<'p> {
+) -> DyssectPlacement<'p> {
     let Counts { working, offloading } = counts;
     let links: Vec<Option<u16>> =
         (0..working).map(|lane| (offloading > 0).then(|| (lane % offloading) as u16)).collect();
@@ -44,7 +44,7 @@ pub(super) fn by_room<'p>(
         rooms[lane] -= i128::from(demands[usize::from(shard)].load.nanos_per_second());
         home[usize::from(shard)] = lane as u16;
     }
-    Placement::new(demands, caps, home, &links, offloading)
+    DyssectPlacement::new(demands, caps, home, &links, offloading)
 }
 
 /// Shards, the heaviest first, are dealt out forth and back, and offloading lanes by blocks.
@@ -53,7 +53,7 @@ pub(super) fn by_turns<'p>(
     order: &[u16],
     caps: Caps,
     counts: Counts,
-) -> Placement<'p> {
+) -> DyssectPlacement<'p> {
     let Counts { working, offloading } = counts;
     let links: Vec<Option<u16>> = (0..working)
         .map(|lane| (offloading > 0).then(|| (lane * offloading / working) as u16))
@@ -64,5 +64,5 @@ pub(super) fn by_turns<'p>(
         let lane = if round % 2 == 0 { place } else { working - 1 - place };
         home[usize::from(shard)] = lane as u16;
     }
-    Placement::new(demands, caps, home, &links, offloading)
+    DyssectPlacement::new(demands, caps, home, &links, offloading)
 }

@@ -3,11 +3,11 @@
 
 use super::Budget;
 use super::bound;
-use super::placement::{Edit, Placement};
+use super::placement::{DyssectPlacement, Edit};
 
 /// What a search came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum DeepeningOutcome {
     /// The placement violates nothing.
     Found,
     /// So few changes do not suffice.
@@ -23,7 +23,11 @@ pub(super) enum Outcome {
 /// working lane with shards of it or through another link, an over-full offloading lane with
 /// changes of lanes it serves, and so on. One of them has to be among the changes, so only they are
 /// tried. A shard that has moved is where it belongs, and does not move again.
-pub(super) fn deepen(placement: &mut Placement<'_>, depth: usize, budget: &mut Budget) -> Outcome {
+pub(super) fn deepen(
+    placement: &mut DyssectPlacement<'_>,
+    depth: usize,
+    budget: &mut Budget,
+) -> DeepeningOutcome {
     let mut search = Search {
         moved: vec![false; placement.home.len()],
         linked: vec![false; placement.lanes.len()],
@@ -39,20 +43,20 @@ struct Search<'b> {
 }
 
 impl Search<'_> {
-    fn go(&mut self, placement: &mut Placement<'_>, depth: usize) -> Outcome {
+    fn go(&mut self, placement: &mut DyssectPlacement<'_>, depth: usize) -> DeepeningOutcome {
         if placement.violation == 0 {
-            return Outcome::Found;
+            return DeepeningOutcome::Found;
         }
         // A bound takes about as long as so many steps.
         if !self.budget.spend(placement.lanes.len() + placement.home.len() / 4) {
-            return Outcome::Cut;
+            return DeepeningOutcome::Cut;
         }
         if bound::changes(placement) > depth {
-            return Outcome::None;
+            return DeepeningOutcome::None;
         }
         let mut edits = self.edits(placement);
         if !self.budget.spend(edits.len()) {
-            return Outcome::Cut;
+            return DeepeningOutcome::Cut;
         }
         edits.sort_by_cached_key(|edit| placement.after(*edit));
         if depth == 1 {
@@ -64,13 +68,13 @@ impl Search<'_> {
             self.mark(edit, true);
             let back = placement.make(edit);
             match self.go(placement, depth - 1) {
-                Outcome::None => {}
+                DeepeningOutcome::None => {}
                 ended => return ended,
             }
             placement.make(back);
             self.mark(edit, false);
         }
-        Outcome::None
+        DeepeningOutcome::None
     }
 
     fn mark(&mut self, edit: Edit, changed: bool) {
@@ -82,7 +86,7 @@ impl Search<'_> {
     }
 
     /// The changes of which one has to be made.
-    fn edits(&self, placement: &Placement<'_>) -> Vec<Edit> {
+    fn edits(&self, placement: &DyssectPlacement<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
         if let Some(empty) = placement.lanes.iter().position(|lane| lane.shards == 0) {
             let shards = (0..placement.home.len() as u16).filter(|s| !self.moved[usize::from(*s)]);
@@ -111,7 +115,7 @@ impl Search<'_> {
         edits
     }
 
-    fn of_lane(&self, placement: &Placement<'_>, lane: usize, edits: &mut Vec<Edit>) {
+    fn of_lane(&self, placement: &DyssectPlacement<'_>, lane: usize, edits: &mut Vec<Edit>) {
         let shards =
             placement.shards[lane].iter().filter(|shard| !self.moved[usize::from(**shard)]);
         for shard in shards {
@@ -123,7 +127,13 @@ impl Search<'_> {
         }
     }
 
-    fn link(&self, placement: &Placement<'_>, lane: usize, link: u16, edits: &mut Vec<Edit>) {
+    fn link(
+        &self,
+        placement: &DyssectPlacement<'_>,
+        lane: usize,
+        link: u16,
+        edits: &mut Vec<Edit>,
+    ) {
         if !self.linked[lane] && placement.lanes[lane].link != Some(link) {
             edits.push(Edit::Link(lane as u16, Some(link)));
         }

@@ -3,10 +3,10 @@
 use rheostat_base::LaneId;
 
 use super::super::Load;
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 use super::{FlowAssignment, LaneRole, Problem};
 
-impl Placement<'_> {
+impl DyssectPlacement<'_> {
     /// The assignment, with lanes by these names. What leaves a lane is taken from its shards in
     /// proportion to what may.
     pub(super) fn to_assignment(
@@ -19,7 +19,7 @@ impl Placement<'_> {
         self.with_offloaded(problem, working, offloading, &away)
     }
 
-    /// As [`Placement::to_assignment`], where so much leaves each lane.
+    /// As [`DyssectPlacement::to_assignment`], where so much leaves each lane.
     pub(super) fn with_offloaded(
         &self,
         problem: &Problem,

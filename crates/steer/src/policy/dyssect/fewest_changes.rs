@@ -4,9 +4,9 @@ use super::adoption::Adopted;
 use super::answer::Answer;
 use super::bound::{self, Totals};
 use super::construction::{by_room, heaviest_first};
-use super::deepening::{Outcome, deepen};
+use super::deepening::{DeepeningOutcome, deepen};
 use super::feasible::{Model, violations};
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 use super::repair::repair;
 use super::sums::Caps;
 use super::{Budget, Counts, FlowAssignment, Problem, ProblemError};
@@ -77,16 +77,16 @@ fn least(adopted: &Adopted<'_>, forced: usize) -> usize {
 /// Replaces `best` by an assignment with fewer changes, or proves that there is none.
 fn fewer<'p>(
     adopted: &Adopted<'p>,
-    best: &mut Placement<'p>,
+    best: &mut DyssectPlacement<'p>,
     mut bound: usize,
     budget: &mut Budget,
 ) -> usize {
     while bound < adopted.changes(best) {
         let mut placement = adopted.placement.clone();
         match deepen(&mut placement, bound, budget) {
-            Outcome::Found => *best = placement,
-            Outcome::None => bound += 1,
-            Outcome::Cut => break,
+            DeepeningOutcome::Found => *best = placement,
+            DeepeningOutcome::None => bound += 1,
+            DeepeningOutcome::Cut => break,
         }
     }
     bound
@@ -99,7 +99,7 @@ fn remade<'p>(
     caps: Caps,
     counts: Counts,
     budget: &mut Budget,
-) -> Placement<'p> {
+) -> DyssectPlacement<'p> {
     let order = heaviest_first(problem.shards());
     let mut made = by_room(problem.shards(), &order, caps, counts);
     repair(&mut made, budget, true);
@@ -127,5 +127,5 @@ fn remade<'p>(
     let home = made.home.iter().map(|lane| names[usize::from(*lane)]).collect();
     let mut links = vec![None; lanes];
     made.lanes.iter().zip(&names).for_each(|(lane, name)| links[usize::from(*name)] = lane.link);
-    Placement::new(problem.shards(), caps, home, &links, counts.offloading)
+    DyssectPlacement::new(problem.shards(), caps, home, &links, counts.offloading)
 }

@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::bound::Totals;
 use super::construction::{by_room, by_turns, heaviest_first};
 use super::feasible::{Model, violations};
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 use super::repair::repair;
 use super::sums::Caps;
 use super::{Budget, Counts, Problem};
@@ -23,7 +23,7 @@ pub fn fewest_lanes(problem: &Problem, mut budget: Budget) -> Answer {
     let order = heaviest_first(problem.shards());
     let lanes = problem.setting().lanes;
     let bound = totals.lanes(lanes);
-    let mut least: Option<(Placement<'_>, Counts)> = None;
+    let mut least: Option<(DyssectPlacement<'_>, Counts)> = None;
     let mut is_cut = false;
     for lanes in bound.unwrap_or(lanes)..=lanes {
         let splits: Vec<Counts> = match bound {
@@ -90,9 +90,9 @@ fn attempt<'p>(
     mut splits: Vec<Counts>,
     totals: &Totals,
     budget: &mut Budget,
-    least: &mut Option<(Placement<'p>, Counts)>,
-) -> Option<(Placement<'p>, Counts)> {
-    let mut check = |placement: Placement<'p>, counts: Counts| {
+    least: &mut Option<(DyssectPlacement<'p>, Counts)>,
+) -> Option<(DyssectPlacement<'p>, Counts)> {
+    let mut check = |placement: DyssectPlacement<'p>, counts: Counts| {
         if placement.violation == 0 {
             return Some((placement, counts));
         }

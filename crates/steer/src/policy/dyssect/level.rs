@@ -1,6 +1,6 @@
 //! How much should leave each lane of a group so that loads are as even as can be.
 
-use super::placement::Placement;
+use super::placement::DyssectPlacement;
 
 /// A working lane of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,14 @@ impl Member {
 pub(super) struct Levels(pub(super) Vec<u64>);
 
 impl Levels {
-    pub(super) fn of(placement: &Placement<'_>) -> Levels {
+    pub(super) fn of(placement: &DyssectPlacement<'_>) -> Levels {
         Levels((0..placement.offloaders.len()).map(|group| level_of(placement, group)).collect())
     }
 
     /// The loads of all lanes.
     pub(super) fn loads<'a>(
         &'a self,
-        placement: &'a Placement<'_>,
+        placement: &'a DyssectPlacement<'_>,
     ) -> impl Iterator<Item = u64> + 'a {
         let away = self.away(placement);
         let working = placement.lanes.iter().enumerate().map(move |(n, lane)| lane.load - away[n]);
@@ -57,12 +57,12 @@ impl Levels {
     }
 
     /// What an offloading lane gets; its level but for what rounding leaves.
-    fn received(&self, placement: &Placement<'_>, group: usize) -> u64 {
+    fn received(&self, placement: &DyssectPlacement<'_>, group: usize) -> u64 {
         members(placement, group).map(|(_, member)| member.sends(self.0[group])).sum()
     }
 
     /// What leaves each working lane.
-    pub(super) fn away(&self, placement: &Placement<'_>) -> Vec<u64> {
+    pub(super) fn away(&self, placement: &DyssectPlacement<'_>) -> Vec<u64> {
         let lanes = placement.lanes.iter();
         lanes
             .map(|lane| {
@@ -72,7 +72,7 @@ impl Levels {
             .collect()
     }
 
-    pub(super) fn squares(&self, placement: &Placement<'_>, groups: &[Option<u16>]) -> u128 {
+    pub(super) fn squares(&self, placement: &DyssectPlacement<'_>, groups: &[Option<u16>]) -> u128 {
         let square = |load: u64| u128::from(load) * u128::from(load);
         let groups = groups.iter().flatten().map(|link| usize::from(*link));
         groups
@@ -87,7 +87,7 @@ impl Levels {
 }
 
 pub(super) fn members<'a>(
-    placement: &'a Placement<'_>,
+    placement: &'a DyssectPlacement<'_>,
     group: usize,
 ) -> impl Iterator<Item = (usize, Member)> + 'a {
     let lanes = placement.lanes.iter().enumerate();
@@ -95,7 +95,7 @@ pub(super) fn members<'a>(
     of_group.map(|(number, lane)| (number, Member { load: lane.load, may_leave: lane.may_leave }))
 }
 
-pub(super) fn level_of(placement: &Placement<'_>, group: usize) -> u64 {
+pub(super) fn level_of(placement: &DyssectPlacement<'_>, group: usize) -> u64 {
     level(&members(placement, group).map(|(_, member)| member).collect::<Vec<_>>())
 }
 

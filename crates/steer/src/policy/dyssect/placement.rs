@@ -5,7 +5,7 @@
 //! concerns two working lanes and their offloading lanes at most, and a step takes constant time.
 
 use super::ShardDemand;
-use super::sums::{Caps, Lane, Offloader};
+use super::sums::{Caps, LaneSum, Offloader};
 
 /// A change of an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub(super) enum Edit {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Placement<'p> {
+pub(super) struct DyssectPlacement<'p> {
     pub(super) demands: &'p [ShardDemand],
     pub(super) caps: Caps,
     /// By shard.
     pub(super) home: Vec<u16>,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<LaneSum>,
     /// By working lane, in no order.
     pub(super) shards: Vec<Vec<u16>>,
     pub(super) offloaders: Vec<Offloader>,
@@ -32,7 +32,7 @@ pub(super) struct Placement<'p> {
     pub(super) violation: u64,
 }
 
-impl<'p> Placement<'p> {
+impl<'p> DyssectPlacement<'p> {
     /// The assignment with these homes and links.
     pub(super) fn new(
         demands: &'p [ShardDemand],
@@ -40,9 +40,9 @@ impl<'p> Placement<'p> {
         home: Vec<u16>,
         links: &[Option<u16>],
         offloaders: usize,
-    ) -> Placement<'p> {
-        let mut lanes: Vec<Lane> =
-            links.iter().map(|link| Lane { link: *link, ..Lane::default() }).collect();
+    ) -> DyssectPlacement<'p> {
+        let mut lanes: Vec<LaneSum> =
+            links.iter().map(|link| LaneSum { link: *link, ..LaneSum::default() }).collect();
         let mut shards = vec![Vec::new(); lanes.len()];
         for (shard, (lane, demand)) in (0..).zip(home.iter().zip(demands)) {
             lanes[usize::from(*lane)].take(demand);
@@ -59,7 +59,7 @@ impl<'p> Placement<'p> {
         }
         let violation = lanes.iter().map(|lane| caps.of_lane(lane)).sum::<u64>()
             + offloaders.iter().map(|offloader| caps.of_offloader(offloader)).sum::<u64>();
-        Placement { demands, caps, home, lanes, shards, offloaders, violation }
+        DyssectPlacement { demands, caps, home, lanes, shards, offloaders, violation }
     }
 
     /// The violation that would be left after the change.
@@ -67,7 +67,7 @@ impl<'p> Placement<'p> {
         match edit {
             Edit::Link(lane, link) => {
                 let (lane, old) = (usize::from(lane), self.lanes[usize::from(lane)].link);
-                let mut new = Lane { link, ..self.lanes[lane] };
+                let mut new = LaneSum { link, ..self.lanes[lane] };
                 self.caps.settle(&mut new);
                 self.with_lane(lane, &new) + self.shift_links(old, link, lane, &new)
                     - self.left_out(old, link)
@@ -154,7 +154,7 @@ impl<'p> Placement<'p> {
     }
 
     /// The two lanes that a move or a swap concerns, as they would be.
-    fn pair(&self, edit: Edit) -> [(usize, Lane); 2] {
+    fn pair(&self, edit: Edit) -> [(usize, LaneSum); 2] {
         let (shard, to, back) = match edit {
             Edit::Move(shard, to) => (shard, usize::from(to), None),
             Edit::Swap(a, b) => (a, self.home(b), Some(b)),
@@ -173,7 +173,7 @@ impl<'p> Placement<'p> {
         [(from, giver), (to, taker)]
     }
 
-    fn after_pair(&self, (a, first): (usize, &Lane), (b, second): (usize, &Lane)) -> u64 {
+    fn after_pair(&self, (a, first): (usize, &LaneSum), (b, second): (usize, &LaneSum)) -> u64 {
         let (old_a, old_b) = (&self.lanes[a], &self.lanes[b]);
         let left = self.violation - self.caps.of_lane(old_a) - self.caps.of_lane(old_b);
         let mut violation = left + self.caps.of_lane(first) + self.caps.of_lane(second);
@@ -193,7 +193,7 @@ impl<'p> Placement<'p> {
     }
 
     /// The violation but for offloading lanes, if this one lane were another.
-    fn with_lane(&self, lane: usize, new: &Lane) -> u64 {
+    fn with_lane(&self, lane: usize, new: &LaneSum) -> u64 {
         self.violation - self.caps.of_lane(&self.lanes[lane]) + self.caps.of_lane(new)
     }
 
@@ -205,7 +205,7 @@ impl<'p> Placement<'p> {
     }
 
     /// What they would contribute once the lane has changed from one to the other.
-    fn shift_links(&self, old: Option<u16>, new: Option<u16>, lane: usize, with: &Lane) -> u64 {
+    fn shift_links(&self, old: Option<u16>, new: Option<u16>, lane: usize, with: &LaneSum) -> u64 {
         let of = |link: u16, changed: fn(&mut Offloader, u64), by: u64| {
             let mut offloader = self.offloaders[usize::from(link)];
             changed(&mut offloader, by);

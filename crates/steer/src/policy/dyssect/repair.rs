@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 
 use super::Budget;
-use super::placement::{Edit, Placement};
+use super::placement::{DyssectPlacement, Edit};
 
 /// How many lanes a step takes shards from: those in which most is wrong.
 const WORST: usize = 4;
 
 /// Changes the assignment until it violates nothing, no change helps, or the budget is used up.
 /// Single moves and links first; shards change places only when no single change helps.
-pub(super) fn repair(placement: &mut Placement<'_>, budget: &mut Budget, swaps: bool) {
+pub(super) fn repair(placement: &mut DyssectPlacement<'_>, budget: &mut Budget, swaps: bool) {
     while placement.violation > 0 {
         let mut best = Best::new(placement);
         singles(placement, budget, &mut best);
@@ -32,7 +32,7 @@ struct Best {
 }
 
 impl Best {
-    fn new(placement: &Placement<'_>) -> Best {
+    fn new(placement: &DyssectPlacement<'_>) -> Best {
         Best { key: (placement.violation, 0), edit: None }
     }
 
@@ -43,7 +43,7 @@ impl Best {
     }
 }
 
-fn singles(placement: &Placement<'_>, budget: &mut Budget, best: &mut Best) {
+fn singles(placement: &DyssectPlacement<'_>, budget: &mut Budget, best: &mut Best) {
     let lanes = placement.lanes.len();
     for from in worst(placement) {
         if !budget.spend(placement.shards[from].len() * lanes + placement.offloaders.len()) {
@@ -75,7 +75,7 @@ fn singles(placement: &Placement<'_>, budget: &mut Budget, best: &mut Best) {
     }
 }
 
-fn exchanges(placement: &Placement<'_>, budget: &mut Budget, best: &mut Best) {
+fn exchanges(placement: &DyssectPlacement<'_>, budget: &mut Budget, best: &mut Best) {
     for from in worst(placement) {
         for &shard in &placement.shards[from] {
             if !budget.spend(placement.home.len()) {
@@ -92,12 +92,12 @@ fn exchanges(placement: &Placement<'_>, budget: &mut Budget, best: &mut Best) {
     }
 }
 
-fn offer_move(placement: &Placement<'_>, shard: u16, to: usize, best: &mut Best) {
+fn offer_move(placement: &DyssectPlacement<'_>, shard: u16, to: usize, best: &mut Best) {
     let edit = Edit::Move(shard, to as u16);
     best.offer((placement.after(edit), placement.lanes[to].load), edit);
 }
 
-fn offer_link(placement: &Placement<'_>, lane: usize, link: usize, best: &mut Best) {
+fn offer_link(placement: &DyssectPlacement<'_>, lane: usize, link: usize, best: &mut Best) {
     if placement.lanes[lane].link != Some(link as u16) {
         let edit = Edit::Link(lane as u16, Some(link as u16));
         best.offer((placement.after(edit), placement.offloaders[link].load), edit);
@@ -106,7 +106,7 @@ fn offer_link(placement: &Placement<'_>, lane: usize, link: usize, best: &mut Be
 
 /// The lanes in which most is wrong: what is stuck, and what too much of goes to their offloading
 /// lanes.
-fn worst(placement: &Placement<'_>) -> impl Iterator<Item = usize> {
+fn worst(placement: &DyssectPlacement<'_>) -> impl Iterator<Item = usize> {
     let wrong = |lane: &usize| {
         let lane = &placement.lanes[*lane];
         let over = lane.link.map_or(0, |link| placement.over(usize::from(link)).min(lane.away));

@@ -17,7 +17,7 @@ const STRUCTURE: u64 = Load::FULL.nanos_per_second();
 
 /// Sums of a working lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lane {
+pub(super) struct LaneSum {
     /// Of its shards.
     pub(super) load: u64,
     /// What of it may leave.
@@ -37,7 +37,7 @@ pub(super) struct Offloader {
     pub(super) links: u32,
 }
 
-impl Lane {
+impl LaneSum {
     pub(super) fn take(&mut self, demand: &ShardDemand) {
         self.load += demand.load.nanos_per_second();
         self.may_leave += demand.may_leave.nanos_per_second();
@@ -80,13 +80,13 @@ impl Caps {
     }
 
     /// Decides what leaves the lane.
-    pub(super) fn settle(&self, lane: &mut Lane) {
+    pub(super) fn settle(&self, lane: &mut LaneSum) {
         let over = lane.load.saturating_sub(self.working);
         lane.away = if lane.link.is_some() { over.min(lane.may_leave) } else { 0 };
         lane.stuck = over - lane.away;
     }
 
-    pub(super) fn of_lane(&self, lane: &Lane) -> u64 {
+    pub(super) fn of_lane(&self, lane: &LaneSum) -> u64 {
         lane.stuck + if lane.shards == 0 { STRUCTURE } else { 0 }
     }
 
