@@ -191,7 +191,9 @@ impl LinkHandler for Keeper {
     fn look(&mut self) {
         for place in 0..self.links.len() {
             let link = &self.links[place];
-            if !link.is_lost && link.watched.monitor.is_detached() {
+            if !link.is_lost
+                && link.watched.monitor.interface().is_some_and(|interface| interface.is_detached())
+            {
                 self.board.detached(place);
                 self.lose(place, "was detached by another process", "it is attached again");
                 let link = &mut self.links[place];

@@ -9,9 +9,13 @@ pub mod bpf;
 pub mod cable;
 #[cfg(not(any(loom, shuttle)))]
 mod intake;
+#[cfg(not(any(loom, shuttle)))]
+mod interface_config;
 mod padded;
 pub mod pcap;
 pub mod shared_ring;
 pub mod sim;
+#[cfg(not(any(loom, shuttle)))]
+mod socket_counters;
 #[cfg(not(any(loom, shuttle)))]
 pub mod tap;

@@ -1,6 +1,7 @@
 //! What every kind of device looks like to a lane.
 
 mod arrival_order;
+mod monitor;
 mod rx_layer;
 mod shared_queue;
 
@@ -13,8 +14,8 @@ use rheostat_packet::{Burst, Mbuf, PoolCache};
 use rheostat_steer::IndirectionTable;
 
 use crate::replay_barrier::ReplayBarrier;
-use crate::sharing::SharingCounters;
 pub use arrival_order::{ArrivalOrder, RingProgress, Stamping};
+pub use monitor::{DeviceMonitor, InterfaceMonitor, SourceMonitor};
 pub use rx_layer::RxLayer;
 pub use shared_queue::{ClaimBound, SharedQueue};
 
@@ -30,7 +31,9 @@ pub trait Device: Send {
     fn queues(&mut self) -> Vec<QueuePair>;
 
     /// The table that places buckets on receive queues, where the device has one.
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>>;
+    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
+        None
+    }
 
     /// Whether packets may still reach a lane by old entries of the table when the fence of a rewriting
     /// has passed.
@@ -49,7 +52,7 @@ pub trait Device: Send {
         false
     }
 
-    /// Keeps a source that starts with the first poll from starting before [`DeviceMonitor::begin`]: called before the queues are
+    /// Keeps a source that starts with the first poll from starting before [`SourceMonitor::begin`]: called before the queues are
     /// polled. By default nothing: what arrives at an interface cannot be kept from it.
     fn await_begin(&mut self) {}
 
@@ -82,7 +85,9 @@ pub trait RxQueue: Send {
     fn backlog(&self) -> usize;
 
     /// A descriptor that polls readable when packets wait, where there is one to block on.
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// What a lane that has found nothing may do, after a last look at the queue. The lane has said before that it
     /// is about to sleep, so a packet that is announced from then on wakes it.
@@ -181,65 +186,17 @@ impl Unsent {
     }
 }
 
-/// What can be asked of a device while its queues run elsewhere.
-pub trait DeviceMonitor: Send + Sync {
-    /// The counters as last written.
-    fn counters(&self) -> DeviceCounters;
+impl std::ops::Add for Unsent {
+    type Output = Unsent;
 
-    /// All lanes are polled from `now` on: a source that was kept from starting ([`Device::await_begin`]) starts.
-    fn begin(&self, _now: Time) {}
-
-    /// Whether the source behind the device has ended for good and every queue is empty.
-    fn is_exhausted(&self) -> bool;
-
-    /// Stops the source: nothing more arrives, and what has arrived can still be received.
-    fn stop(&self);
-
-    /// The interface is gone, or goes by another name: nothing more is taken from it, and nothing of this
-    /// device is in the way of one that opens an interface of the name anew. What has arrived can still be
-    /// received. May take a second.
-    fn let_go(&self) {
-        self.stop();
-    }
-
-    /// Whether something outside has taken the interface, which is there, away from the device: nothing arrives any more. Takes
-    /// a system call.
-    fn is_detached(&self) -> bool {
-        false
-    }
-
-    /// How much of a source of known size has been read, between 0 and 1.
-    fn progress(&self) -> Option<f64>;
-
-    /// What drawing packets ahead of their time came to, where a device does so.
-    fn source_work(&self) -> Option<SourceWork> {
-        None
-    }
-
-    /// What the lanes that share a receive queue have counted: of each queue, where lanes share any.
-    fn sharing(&self) -> Vec<SharingCounters> {
-        Vec::new()
-    }
-
-    /// What was wrong with the source, to be shown at the end: a capture that is cut off, say. The
-    /// records concerned are in [`DeviceCounters::malformed`].
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Goes by another MTU of the device's link, in bytes of IP: longer packets are no longer taken by its
-    /// transmit queues, where the operating system would not say what becomes of them.
-    fn set_mtu(&self, _mtu: u32) {}
-
-    /// The longest packet that the device can receive as it was opened, in bytes of IP; `None` where only its
-    /// link sets a bound.
-    fn longest_packet(&self) -> Option<u32> {
-        None
-    }
-
-    /// How the device works where that depends on the machine, to be shown at the start.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
+    fn add(self, other: Unsent) -> Unsent {
+        Unsent {
+            waiting: self.waiting + other.waiting,
+            refused: self.refused + other.refused,
+            too_big: self.too_big + other.too_big,
+            link_down: self.link_down + other.link_down,
+            refused_bytes: self.refused_bytes + other.refused_bytes,
+        }
     }
 }
 

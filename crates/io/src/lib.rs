@@ -28,8 +28,9 @@ pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
 pub use device::{
-    ArrivalOrder, ClaimBound, Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, Rest,
-    RingProgress, RxLayer, RxQueue, SharedQueue, SourceWork, Stamping, TxQueue, Unsent,
+    ArrivalOrder, ClaimBound, Device, DeviceCounters, DeviceMonitor, InterfaceMonitor, QueuePair,
+    Replay, Rest, RingProgress, RxLayer, RxQueue, SharedQueue, SourceMonitor, SourceWork, Stamping,
+    TxQueue, Unsent,
 };
 pub use error::OpenError;
 #[cfg(not(any(loom, shuttle)))]

@@ -99,7 +99,7 @@ fn every_packet_sent_is_answered_once_or_counted_as_dropped() {
     answered.sort_unstable();
     answered.dedup();
     assert_eq!(answered.len(), count, "none comes twice");
-    let work = monitor.source_work().unwrap();
+    let work = monitor.source().unwrap().work().unwrap();
     assert_eq!((work.replies, work.late_replies), (sent, 0));
 }
 
@@ -178,7 +178,7 @@ fn replies_beyond_those_that_may_be_under_way_are_dropped_and_counted() {
     assert_eq!(all, [0, 1, 2, 5, 6]);
     let counters = monitor.counters();
     assert_eq!((counters.arrived, counters.sent), (7, 7));
-    assert_eq!(monitor.source_work().unwrap().replies, 5);
+    assert_eq!(monitor.source().unwrap().work().unwrap().replies, 5);
 }
 
 /// A lane whose clock reading is older than another lane's poll: the reply arrives then, and is counted as late.
@@ -192,7 +192,7 @@ fn a_reply_that_was_due_before_queues_looked_further_is_late_and_not_lost() {
     send(&mut queue, 0..1, &mut cache, micros(10));
     let at = Time::from_nanos(100_001);
     assert_eq!(received(&mut queue, &mut cache, at), [(1 << 31, at)]);
-    assert_eq!(monitor.source_work().unwrap().late_replies, 1);
+    assert_eq!(monitor.source().unwrap().work().unwrap().late_replies, 1);
 }
 
 /// What is sent from now on is answered the delay later at the earliest: so long may a lane sleep.

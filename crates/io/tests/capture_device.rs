@@ -88,7 +88,7 @@ fn a_capture_through_any_number_of_lanes_is_the_same_per_flow_and_per_queue() {
             let counters = device.monitor().counters();
             assert_eq!((counters.arrived, counters.sent), (500, 500));
             assert_eq!(counters.queue_full, vec![0; queues.into()]);
-            assert_eq!(device.monitor().progress(), Some(1.0));
+            assert_eq!(device.monitor().source().unwrap().progress(), Some(1.0));
             drop(device);
             assert_eq!(pool.available(), 256);
             let bytes = original.iter().map(|record| record.bytes.len() as u64).sum();
@@ -181,7 +181,7 @@ fn either_side_may_be_missing() {
     let output = dir.path().join("out.pcap");
     let writer = CaptureWriter::create(&output).unwrap();
     let mut writing = open(None, Some(&writer), lossless(1), &pool);
-    assert_eq!(writing.monitor().progress(), None);
+    assert_eq!(writing.monitor().source().unwrap().progress(), None);
     let mut cache = PoolCache::new(pool.clone());
     let mut queue = writing.queues().remove(0);
     assert!(poll(&mut *queue.rx, 32, &mut cache, Time::ZERO).is_empty());

@@ -352,7 +352,7 @@ fn what_is_due_after_the_source_was_stopped_never_arrives() {
     }
     assert!(monitor.is_exhausted());
     assert_eq!(monitor.counters().arrived, 31, "one each microsecond up to the 30th");
-    assert_eq!(monitor.source_work().unwrap().late, 0);
+    assert_eq!(monitor.source().unwrap().work().unwrap().late, 0);
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_window_that_is_too_short_is_said_to_be() {
     let by: Arc<dyn ClockSource> = Arc::new(VirtualClock::new());
     let mut nic = SimNic::open_drawn(&config, &drawn, by, |_| Box::new(NullSink)).unwrap();
     let (mut rx, monitor) = (nic.queues().remove(0).rx, nic.monitor());
-    let late = |monitor: &dyn DeviceMonitor| monitor.source_work().unwrap().late;
+    let late = |monitor: &dyn DeviceMonitor| monitor.source().unwrap().work().unwrap().late;
     for (now, expected) in [(99_999, 0), (100_000, 1)] {
         let now = Time::from_nanos(now);
         poll(&mut *rx, 32, &mut cache, now).into_iter().for_each(|packet| cache.free(packet));

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rheostat_base::{Counter, DeviceId};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
 use rheostat_packet::{FlowKey, HashKind};
-use rheostat_steer::{IndirectionTable, Steering};
+use rheostat_steer::Steering;
 use rheostat_traffic::Distribution;
 
 use crate::calibration::{Calibrator, TimingSum, Timings};
@@ -220,10 +220,6 @@ impl Device for MemoryDevice {
         std::mem::take(&mut self.queues)
     }
 
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }
@@ -253,9 +249,5 @@ impl DeviceMonitor for MemoryMonitor {
     fn stop(&self) {
         // Relaxed: the flag publishes nothing.
         self.stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 }

@@ -340,7 +340,8 @@ impl Runtime {
 
     /// How much of the input has been read, where it has a known size: that of the slowest device.
     pub fn progress(&self) -> Option<f64> {
-        self.view.monitors.iter().filter_map(|monitor| monitor.progress()).reduce(f64::min)
+        let monitors = self.view.monitors.iter();
+        monitors.filter_map(|monitor| monitor.source()?.progress()).reduce(f64::min)
     }
 
     /// Stops the devices' sources; what has arrived is still processed.

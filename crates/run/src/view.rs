@@ -246,7 +246,9 @@ impl RunView {
 
     fn sources(&self) -> Vec<(String, SourceWork)> {
         let devices = self.names.iter().zip(&self.monitors);
-        devices.filter_map(|(name, monitor)| Some((name.clone(), monitor.source_work()?))).collect()
+        devices
+            .filter_map(|(name, monitor)| Some((name.clone(), monitor.source()?.work()?)))
+            .collect()
     }
 
     /// Where to look at the packets of the run.
@@ -271,15 +273,16 @@ impl RunView {
 
     /// Lets a device go by another MTU of its link, in bytes of IP.
     pub fn set_mtu(&self, device: DeviceId, mtu: u32) {
-        if let Some(monitor) = self.monitors.get(device.index()) {
-            monitor.set_mtu(mtu);
+        let monitor = self.monitors.get(device.index());
+        if let Some(interface) = monitor.and_then(|monitor| monitor.interface()) {
+            interface.set_mtu(mtu);
         }
     }
 
     /// The longest packet that a device can carry as it was opened, in bytes of IP; `None` where only its link
     /// sets a bound.
     pub fn longest_packet(&self, device: DeviceId) -> Option<u32> {
-        self.monitors.get(device.index())?.longest_packet()
+        self.monitors.get(device.index())?.interface()?.longest_packet()
     }
 
     /// The entries of a device's indirection table.

@@ -18,7 +18,6 @@ use rheostat_run::{
     AnyPoolClient, Batch, DeferredWork, HandoffPacket, Output, PacketClient, Polling, Pool,
     PoolConfig, Runtime, RuntimeConfig, Service, ShardSet,
 };
-use rheostat_steer::IndirectionTable;
 use rheostat_testkit::datagrams::Datagrams;
 use rheostat_testkit::runtime::{config, pool, shards};
 use rustix::event::{EventfdFlags, eventfd};
@@ -101,10 +100,6 @@ impl Device for Wires {
         self.0.iter().map(ends).map(|(rx, tx)| QueuePair { rx, tx }).collect()
     }
 
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         Arc::new(Wires(self.0.clone()))
     }
@@ -125,10 +120,6 @@ impl DeviceMonitor for Wires {
 
     fn stop(&self) {
         self.0.iter().for_each(|wire| wire.stopped.store(true, Ordering::Relaxed));
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 }
 

@@ -51,6 +51,22 @@ pub enum RewriteError {
     },
 }
 
+impl RewriteError {
+    /// Whether `entries` fit a table of `len` buckets in front of `queues` queues.
+    ///
+    /// # Errors
+    /// The first of them that does not.
+    pub fn check(entries: &[QueueId], len: usize, queues: usize) -> Result<(), RewriteError> {
+        if entries.len() != len {
+            return Err(RewriteError::Length { has: len, given: entries.len() });
+        }
+        match entries.iter().position(|queue| queue.index() >= queues) {
+            Some(bucket) => Err(RewriteError::Queue { bucket, queue: entries[bucket], queues }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Reports when no packet can be placed by the entries that a rewrite replaced.
 pub struct Fence(Box<dyn Fn() -> bool + Send + Sync>);
 
@@ -135,14 +151,7 @@ impl IndirectionTable for GenerationTable {
     }
 
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
-        let (has, given) = (self.len(), entries.len());
-        if has != given {
-            return Err(RewriteError::Length { has, given });
-        }
-        if let Some(bucket) = entries.iter().position(|queue| queue.index() >= self.queues) {
-            let (queue, queues) = (entries[bucket], self.queues);
-            return Err(RewriteError::Queue { bucket, queue, queues });
-        }
+        RewriteError::check(entries, self.len(), self.queues)?;
         for (entry, queue) in self.shared.entries.iter().zip(entries) {
             entry.store(queue.0, Ordering::Relaxed);
         }

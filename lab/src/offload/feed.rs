@@ -2,7 +2,6 @@
 //! sets while it goes on. Each flow is opened by a packet from each side; then all packets come from inside.
 
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQ
 use rheostat_measure::memory::{LAN, WAN, device_hash};
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, HashKind, PoolCache};
-use rheostat_steer::{IndirectionTable, Steering};
+use rheostat_steer::Steering;
 use rheostat_traffic::tuple_of;
 
 /// Packets that are between the receive queue and the transmit queues at most: fewer than a ring between lanes holds, so that
@@ -245,10 +244,6 @@ impl RxQueue for FeedRx {
     fn backlog(&self) -> usize {
         0
     }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 }
 
 impl TxQueue for FeedTx {
@@ -289,10 +284,6 @@ impl Device for FeedDevice {
         (0..self.feed.trips.len()).map(pair).collect()
     }
 
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         Arc::new(FeedMonitor { device: self.id, feed: self.feed.clone() })
     }
@@ -319,9 +310,5 @@ impl DeviceMonitor for FeedMonitor {
 
     fn stop(&self) {
         self.feed.stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 }

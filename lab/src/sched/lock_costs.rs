@@ -4,8 +4,6 @@
 //! Queues are those of [`share_receive`] in front of a device that always has packets. A time is that of
 //! [`RxQueue::recv`] and [`SharedQueue::release`](rheostat_io::SharedQueue::release) without a look at the device. A shard is entered as one is that lanes own together: a
 //! ticket is drawn and due, the shard is taken out of its cell, written to and put back.
-
-use std::os::fd::BorrowedFd;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
@@ -104,10 +102,6 @@ impl RxQueue for LockSource {
 
     fn backlog(&self) -> usize {
         usize::from(!self.is_empty)
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn rest(&mut self, _: &mut PoolCache, _: Time) -> Rest {

@@ -52,7 +52,7 @@ pub(crate) fn finish(runtime: Runtime) -> Result<RunReport, BenchError> {
 /// # Errors
 /// [`BenchError::LateWindow`] when they did not.
 pub(crate) fn in_time(source: &dyn DeviceMonitor) -> Result<(), BenchError> {
-    match source.source_work().is_some_and(|work| work.late > 0) {
+    match source.source().and_then(|source| source.work()).is_some_and(|work| work.late > 0) {
         true => Err(BenchError::LateWindow),
         false => Ok(()),
     }

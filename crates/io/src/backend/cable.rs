@@ -6,13 +6,11 @@
 //! hands of a program, which writes and reads its frames.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Burst, PoolCache};
-use rheostat_steer::IndirectionTable;
 
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
 
@@ -148,10 +146,6 @@ impl Device for CableDevice {
         std::mem::take(&mut self.queues)
     }
 
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         self.monitor.clone()
     }
@@ -200,10 +194,6 @@ impl DeviceMonitor for Monitor {
         self.inbound.open.store(0, Ordering::Release);
         self.is_stopped.store(true, Ordering::Release);
     }
-
-    fn progress(&self) -> Option<f64> {
-        None
-    }
 }
 
 struct Receiver {
@@ -238,10 +228,6 @@ impl RxQueue for Receiver {
             true => 0,
             false => self.monitor.inbound.queue(self.number).len(),
         }
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use rheostat_base::{DeviceId, Time};
+use rheostat_base::DeviceId;
 use rheostat_steer::IndirectionTable;
 
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, SourceWork};
+use crate::device::{
+    Device, DeviceCounters, DeviceMonitor, InterfaceMonitor, QueuePair, Replay, SourceMonitor,
+};
 use crate::sharing::SharingCounters;
 
 /// A device of which a layer has taken the queues, and wrapped them: everything else is as it was, but for what the layer's
@@ -96,10 +98,6 @@ impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
         self.books.counters(self.inner.counters())
     }
 
-    fn begin(&self, now: Time) {
-        self.inner.begin(now);
-    }
-
     fn is_exhausted(&self) -> bool {
         // In this order: what has left the device is either held or delivered.
         self.inner.is_exhausted() && !self.books.holds_packets()
@@ -109,16 +107,12 @@ impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
         self.inner.stop();
     }
 
-    fn let_go(&self) {
-        self.inner.let_go();
+    fn interface(&self) -> Option<&dyn InterfaceMonitor> {
+        self.inner.interface()
     }
 
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
-
-    fn source_work(&self) -> Option<SourceWork> {
-        self.inner.source_work()
+    fn source(&self) -> Option<&dyn SourceMonitor> {
+        self.inner.source()
     }
 
     fn sharing(&self) -> Vec<SharingCounters> {
@@ -127,14 +121,6 @@ impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
 
     fn warnings(&self) -> Vec<String> {
         self.inner.warnings()
-    }
-
-    fn set_mtu(&self, mtu: u32) {
-        self.inner.set_mtu(mtu);
-    }
-
-    fn longest_packet(&self) -> Option<u32> {
-        self.inner.longest_packet()
     }
 
     fn notes(&self) -> Vec<String> {

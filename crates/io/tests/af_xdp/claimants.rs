@@ -225,7 +225,7 @@ fn an_interface_that_vanishes_ends_all_claimants() {
         shell("ip link del rxdp0");
         let monitor = sink.monitor();
         assert!(monitor.warnings()[0].contains("is gone"));
-        monitor.let_go();
+        monitor.interface().unwrap().let_go();
         assert!(!monitor.is_exhausted(), "what has come is still to be received");
         assert_eq!(receive(&mut sink, 1, 32).into_iter().map(|p| sink.cache.free(p)).count(), 22);
         assert!(monitor.is_exhausted());

@@ -177,7 +177,7 @@ fn packets_that_wait_when_the_interface_goes_are_refused() {
         rig.send(1, second);
         assert!(rig.receive(1, 0).is_empty());
         shell("ip link del rxdp0");
-        rig.device.monitor().let_go();
+        rig.device.monitor().interface().unwrap().let_go();
         rig.send(0, first);
         assert!(rig.receive(0, 0).is_empty());
         for lane in &mut rig.lanes {

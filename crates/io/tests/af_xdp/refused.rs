@@ -77,7 +77,7 @@ fn what_is_longer_than_the_mtu_stays_with_the_sender() {
         // The longest packet of an MTU of 600, and one byte more.
         let (longest, longer) = (600 - 28, 601 - 28);
         assert_eq!(offer(&mut source, &[longest, longer]), (2, vec![]));
-        source.monitor().set_mtu(600);
+        source.monitor().interface().unwrap().set_mtu(600);
         let left = vec![DropReason::TooBig; 2];
         assert_eq!(offer(&mut source, &[longer, 64, longest, 1_472]), (2, left));
         assert_eq!(flows(&mut sink, 4), [0, 1, 1, 2]);
@@ -89,7 +89,7 @@ fn what_is_longer_than_the_mtu_stays_with_the_sender() {
             tagged.push(source.cache.alloc_from(&frame).unwrap());
         }
         assert_eq!(send(&mut source, tagged), (1, vec![DropReason::TooBig]));
-        source.monitor().set_mtu(1_500);
+        source.monitor().interface().unwrap().set_mtu(1_500);
         assert_eq!(offer(&mut source, &[longer, 1_472]), (2, vec![]));
         assert_eq!(source.queues[0].tx.unsent(), Unsent::default());
         source.close();

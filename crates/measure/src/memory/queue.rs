@@ -1,6 +1,4 @@
 //! The two ends of a memory device that a lane holds.
-
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -223,10 +221,6 @@ impl RxQueue for MemoryRx {
 
     fn backlog(&self) -> usize {
         0
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 }
 

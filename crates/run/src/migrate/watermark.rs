@@ -43,7 +43,6 @@ impl Watermark {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::os::fd::BorrowedFd;
 
     use rheostat_base::Time;
     use rheostat_io::{ArrivalOrder, RingProgress};
@@ -65,10 +64,6 @@ mod tests {
 
         fn backlog(&self) -> usize {
             self.backlog
-        }
-
-        fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-            None
         }
 
         fn order(&self) -> ArrivalOrder<'_> {

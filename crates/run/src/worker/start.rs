@@ -43,7 +43,8 @@ impl Drop for Ready {
         // AcqRel: what the other workers did before comes before the start.
         if left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let now = clock.now();
-            monitors.iter().for_each(|monitor| monitor.begin(now));
+            let sources = monitors.iter().filter_map(|monitor| monitor.source());
+            sources.for_each(|source| source.begin(now));
             // Some may sleep, since no packet was due.
             crew.wake_all();
         }

@@ -91,13 +91,7 @@ impl IndirectionTable for ClientTable {
     }
 
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
-        let (has, given, queues) = (self.len(), entries.len(), self.0.queues.len());
-        if has != given {
-            return Err(RewriteError::Length { has, given });
-        }
-        if let Some(bucket) = entries.iter().position(|queue| queue.index() >= queues) {
-            return Err(RewriteError::Queue { bucket, queue: entries[bucket], queues });
-        }
+        RewriteError::check(entries, self.len(), self.0.queues.len())?;
         self.0.rewrite(entries);
         Ok(Fence::new(|| true))
     }
@@ -127,9 +121,5 @@ impl DeviceMonitor for ClientsMonitor {
     fn stop(&self) {
         // Relaxed: the flag publishes nothing.
         self.0.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 }

@@ -1,6 +1,4 @@
 //! The ends of a queue that a lane holds.
-
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -43,10 +41,6 @@ impl RxQueue for Receiving {
 
     fn backlog(&self) -> usize {
         0
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn rest(&mut self, _: &mut PoolCache, _: Time) -> Rest {

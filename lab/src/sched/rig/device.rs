@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use rheostat_base::{Clock, ClockSource, DeviceId};
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
-use rheostat_steer::{IndirectionTable, Steering};
+use rheostat_steer::Steering;
 
 use super::counters::RigTotals;
 use super::population::{Population, RigConfig, lock};
@@ -100,11 +100,6 @@ impl Device for Clients {
         std::mem::take(&mut *lock(&self.queues))
     }
 
-    /// None: clients stay with their queue. A run places bucket `b` on queue `b` modulo the number of queues, as clients do.
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         Arc::new(RigMonitor(self.all.clone()))
     }
@@ -132,9 +127,5 @@ impl DeviceMonitor for RigMonitor {
     fn stop(&self) {
         // Relaxed: the flag publishes nothing.
         self.0.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 }

@@ -1,6 +1,4 @@
 //! The end of a queue that lanes receive from.
-
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -234,10 +232,6 @@ impl RxQueue for Receiving {
 
     fn order(&self) -> ArrivalOrder<'_> {
         ArrivalOrder { stamping: Stamping::Arrival, rings: None }
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn rest(&mut self, _: &mut PoolCache, now: Time) -> Rest {

@@ -13,7 +13,7 @@ use super::open_error::PacketOpenError;
 use super::receive::PacketRx;
 use super::ring::{RingMemory, SlotRing};
 use super::transmit::PacketTx;
-use crate::backend::bpf::{PacketPrograms, ProgramConfig, ProgramCounters};
+use crate::backend::bpf::{PacketPrograms, ProgramCounters};
 use crate::backend::intake::Intake;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::sys::interface_lock::InterfaceLock;
@@ -55,13 +55,13 @@ impl PacketDevice {
         let stamps = config.stamps.clone();
         let mut queues = Vec::new();
         for lane in 0..usize::from(config.queues) {
-            let arrivals = counters.arrivals[lane].clone();
+            let arrivals = counters.lanes.arrivals[lane].clone();
             let intake = Intake::new(config.device, Arc::clone(&stamps), arrivals);
             let ring = SlotRing::new(attachment.rings[lane].clone());
             let socket = transmitting(attachment.interface_index)?;
             queues.push(QueuePair {
                 rx: Box::new(PacketRx::new(ring, intake, lane, attachment.clone())),
-                tx: Box::new(PacketTx::new(socket, counters.sent[lane].clone())),
+                tx: Box::new(PacketTx::new(socket, counters.lanes.sent[lane].clone())),
             });
         }
         let monitor = Arc::new(PacketMonitor {
@@ -70,13 +70,13 @@ impl PacketDevice {
             attachment: Arc::downgrade(&attachment),
             stopped: Mutex::new(None),
         });
-        attachment.programs.open();
+        attachment.programs.object.open();
         Ok(PacketDevice { name: config.name, id: config.device, queues, monitor, attachment })
     }
 
     /// What the programs in the kernel have counted so far: by bucket, and what was left to the kernel.
     pub fn program_counters(&self) -> ProgramCounters {
-        self.attachment.programs.counters()
+        self.attachment.programs.object.counters()
     }
 }
 
@@ -98,17 +98,10 @@ impl Attachment {
             }
             _ => PacketOpenError::socket("claim the interface", error),
         })?;
-        let programs = ProgramConfig {
-            steering: config.steering.clone(),
-            device: config.device,
-            hashing: config.hashing,
-            queues,
-            filter: config.filter.clone(),
-        };
-        let mut programs = PacketPrograms::load(&programs, config.fence)?;
+        let mut programs = PacketPrograms::load(&config.programs(), config.fence)?;
         if let Some(placement) = &config.placement {
             // No packet passes yet, so the fence need not be awaited.
-            programs.table().rewrite(placement)?;
+            programs.object.table().rewrite(placement)?;
         }
         let mut sockets = Vec::new();
         let mut rings = Vec::new();
@@ -195,7 +188,7 @@ impl Device for PacketDevice {
     }
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        Some(self.attachment.programs.table())
+        Some(self.attachment.programs.object.table())
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {

@@ -2,21 +2,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rheostat_base::Counter;
 use rheostat_steer::Fence;
 
 use super::device::Attachment;
-use super::transmit::Sent;
-use crate::backend::intake::Arrivals;
-use crate::device::{DeviceCounters, DeviceMonitor};
+use crate::backend::socket_counters::SocketCounters;
+use crate::device::{DeviceCounters, DeviceMonitor, InterfaceMonitor};
 
 /// What the device counts; stays when it is gone.
 pub(super) struct Counters {
-    /// By lane.
-    pub(super) arrivals: Vec<Arc<Arrivals>>,
-    pub(super) sent: Vec<Arc<Sent>>,
+    pub(super) lanes: SocketCounters,
     /// What the kernel has dropped for want of room, by lane, when it was last read.
-    pub(super) queue_full: Mutex<Vec<u64>>,
+    queue_full: Mutex<Vec<u64>>,
 }
 
 /// Sees the device as long as it is there.
@@ -30,19 +26,7 @@ pub(super) struct PacketMonitor {
 
 impl Counters {
     pub(super) fn new(lanes: usize) -> Counters {
-        Counters {
-            arrivals: (0..lanes).map(|_| Arc::default()).collect(),
-            sent: (0..lanes).map(|_| Arc::default()).collect(),
-            queue_full: Mutex::new(vec![0; lanes]),
-        }
-    }
-
-    fn arrived(&self, count: impl Fn(&Arrivals) -> &Counter) -> u64 {
-        self.arrivals.iter().map(|lane| count(lane).get()).sum()
-    }
-
-    fn sent(&self, count: impl Fn(&Sent) -> &Counter) -> u64 {
-        self.sent.iter().map(|lane| count(lane).get()).sum()
+        Counters { lanes: SocketCounters::new(lanes), queue_full: Mutex::new(vec![0; lanes]) }
     }
 
     pub(super) fn queue_full(&self) -> MutexGuard<'_, Vec<u64>> {
@@ -62,26 +46,11 @@ impl DeviceMonitor for PacketMonitor {
         if let Some(attachment) = self.attachment.upgrade() {
             attachment.note_drops();
         }
-        let counters = &self.counters;
-        let mut queue_full = counters.queue_full().clone();
-        let arrived = counters.arrived(|lane| &lane.packets) + queue_full.iter().sum::<u64>();
-        for (full, lane) in queue_full.iter_mut().zip(&counters.arrivals) {
+        let mut counters = self.counters.lanes.sum(self.counters.queue_full().clone());
+        for (full, lane) in counters.queue_full.iter_mut().zip(&self.counters.lanes.arrivals) {
             *full += lane.no_room.get();
         }
-        DeviceCounters {
-            arrived,
-            arrived_bytes: counters.arrived(|lane| &lane.bytes),
-            queue_full,
-            no_buffer: counters.arrived(|lane| &lane.no_buffer),
-            fill_empty: 0,
-            oversize: counters.arrived(|lane| &lane.oversize),
-            malformed: counters.arrived(|lane| &lane.malformed),
-            sent: counters.sent(|lane| &lane.packets),
-            sent_bytes: counters.sent(|lane| &lane.bytes),
-            // The kernel copies each.
-            copied: counters.sent(|lane| &lane.packets),
-            send_calls: counters.sent(|lane| &lane.calls),
-        }
+        counters
     }
 
     fn is_exhausted(&self) -> bool {
@@ -92,19 +61,8 @@ impl DeviceMonitor for PacketMonitor {
 
     fn stop(&self) {
         if let Some(attachment) = self.attachment.upgrade() {
-            self.stopped().get_or_insert_with(|| attachment.programs.stop());
+            self.stopped().get_or_insert_with(|| attachment.programs.object.stop());
         }
-    }
-
-    fn let_go(&self) {
-        self.stop();
-        if let Some(attachment) = self.attachment.upgrade() {
-            attachment.unlock();
-        }
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -119,7 +77,7 @@ impl DeviceMonitor for PacketMonitor {
                 warnings.push(format!("interface `{name}` is down: `ip link set dev {name} up`"));
             }
         }
-        let refused = self.counters.sent(|lane| &lane.too_long);
+        let refused = self.counters.lanes.sent(|lane| &lane.too_long);
         if refused > 0 {
             warnings.push(format!("`{name}` does not carry {refused} packets: they are too long"));
         }
@@ -134,5 +92,18 @@ impl DeviceMonitor for PacketMonitor {
             self.interface,
             attachment.sockets.len(),
         )]
+    }
+
+    fn interface(&self) -> Option<&dyn InterfaceMonitor> {
+        Some(self)
+    }
+}
+
+impl InterfaceMonitor for PacketMonitor {
+    fn let_go(&self) {
+        self.stop();
+        if let Some(attachment) = self.attachment.upgrade() {
+            attachment.unlock();
+        }
     }
 }

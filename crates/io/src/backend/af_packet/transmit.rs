@@ -4,12 +4,13 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use rheostat_base::{Counter, DropReason, Time};
+use rheostat_base::{DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use rustix::io::Errno;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 
+use crate::backend::socket_counters::Sent;
 use crate::device::TxQueue;
 use crate::sys::packet_socket::PacketSocket;
 
@@ -19,18 +20,6 @@ const PIECES: usize = BURST + 2 * MAX_SEGMENTS;
 /// Packets of a burst that the kernel may drop as it sends them, before the rest of the burst is given up: a
 /// card that is full drops all of them, and each is a system call.
 const MOST_DROPPED: usize = 4;
-
-/// What a lane sends. Written by the lane.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(super) struct Sent {
-    pub(super) packets: Counter,
-    pub(super) bytes: Counter,
-    /// System calls.
-    pub(super) calls: Counter,
-    /// Packets that are longer than the interface carries.
-    pub(super) too_long: Counter,
-}
 
 /// The transmit queue of a lane.
 pub(super) struct PacketTx {

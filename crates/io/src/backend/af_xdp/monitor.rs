@@ -9,7 +9,7 @@ use super::frame_rings::FrameRings;
 use super::open::LONGEST_LINK_HEADER;
 use crate::backend::bpf::{AttachMode, XdpProgram};
 use crate::backend::shared_ring::Claimants;
-use crate::device::{DeviceCounters, DeviceMonitor};
+use crate::device::{DeviceCounters, DeviceMonitor, InterfaceMonitor};
 use crate::sharing::SharingCounters;
 use crate::sys::xdp_socket::Transfer;
 
@@ -82,32 +82,6 @@ impl DeviceMonitor for XdpMonitor {
         }
     }
 
-    fn let_go(&self) {
-        // First, so that lanes neither send nor wait to.
-        self.counters.gone.store(true, Ordering::Relaxed);
-        self.stop();
-    }
-
-    fn is_detached(&self) -> bool {
-        let Some(attachment) = self.attachment.upgrade() else { return false };
-        // Relaxed: one that is being stopped is detached a moment later, which is no loss.
-        !self.counters.stopped.load(Ordering::Relaxed)
-            && attachment.program.as_ref().is_some_and(XdpProgram::is_detached)
-    }
-
-    fn set_mtu(&self, mtu: u32) {
-        if let Some(attachment) = self.attachment.upgrade() {
-            // Relaxed: a figure.
-            attachment.mtu.store(mtu, Ordering::Relaxed);
-        }
-    }
-
-    fn longest_packet(&self) -> Option<u32> {
-        let attachment = self.attachment.upgrade().filter(|attachment| !attachment.pieces)?;
-        let area = attachment.pool.area();
-        Some((area.stride - area.headroom).saturating_sub(LONGEST_LINK_HEADER) as u32)
-    }
-
     fn sharing(&self) -> Vec<SharingCounters> {
         let of_group = |rings: &Vec<Claimants>| {
             let mut sum = SharingCounters::default();
@@ -115,10 +89,6 @@ impl DeviceMonitor for XdpMonitor {
             sum
         };
         self.counters.claimants.iter().map(of_group).collect()
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -174,5 +144,37 @@ impl DeviceMonitor for XdpMonitor {
             attachment.queues.len(),
             attachment.lanes.len(),
         )]
+    }
+
+    fn interface(&self) -> Option<&dyn InterfaceMonitor> {
+        Some(self)
+    }
+}
+
+impl InterfaceMonitor for XdpMonitor {
+    fn let_go(&self) {
+        // First, so that lanes neither send nor wait to.
+        self.counters.gone.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    fn is_detached(&self) -> bool {
+        let Some(attachment) = self.attachment.upgrade() else { return false };
+        // Relaxed: one that is being stopped is detached a moment later, which is no loss.
+        !self.counters.stopped.load(Ordering::Relaxed)
+            && attachment.program.as_ref().is_some_and(XdpProgram::is_detached)
+    }
+
+    fn set_mtu(&self, mtu: u32) {
+        if let Some(attachment) = self.attachment.upgrade() {
+            // Relaxed: a figure.
+            attachment.mtu.store(mtu, Ordering::Relaxed);
+        }
+    }
+
+    fn longest_packet(&self) -> Option<u32> {
+        let attachment = self.attachment.upgrade().filter(|attachment| !attachment.pieces)?;
+        let area = attachment.pool.area();
+        Some((area.stride - area.headroom).saturating_sub(LONGEST_LINK_HEADER) as u32)
     }
 }

@@ -23,7 +23,7 @@ use super::open_error::XdpOpenError;
 use super::release::{self, ReleaseProbe};
 use super::ring::{Consumer, Producer};
 use super::transmit_state::{AT_ONCE, TransmitState};
-use crate::backend::bpf::{AttachMode, ProgramConfig, XdpProgram};
+use crate::backend::bpf::{AttachMode, XdpProgram};
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
 
@@ -106,16 +106,7 @@ pub(super) fn open(
     let lanes = Lanes { lanes: config.queues, claimants: config.claimants, hardware_queues };
     let (bound, way) = bind(config, index, lanes, sizes, &area, long)?;
 
-    let mut program = XdpProgram::load_fenced(
-        &ProgramConfig {
-            steering: config.steering.clone(),
-            device: config.device,
-            hashing: config.hashing,
-            queues: config.queues,
-            filter: config.filter.clone(),
-        },
-        config.fence,
-    )?;
+    let mut program = XdpProgram::load_fenced(&config.programs(), config.fence)?;
     if let Some(placement) = &config.placement {
         // The program is not attached yet, so the fence need not be awaited.
         program.table().rewrite(placement)?;

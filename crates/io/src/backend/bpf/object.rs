@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use aya::maps::{Array, LpmTrie, Map};
 use aya::programs::{ProgramError, SocketFilter};
 use aya::{Ebpf, EbpfLoader};
-use rheostat_steer::{Fence, INPUT_BYTES};
+use rheostat_steer::{Fence, INPUT_BYTES, IndirectionTable};
 
-use super::counters::Meter;
+use super::counters::{Meter, ProgramCounters};
 use super::error::BpfError;
 use super::fence::FenceMode;
 use super::program_config::ProgramConfig;
@@ -18,7 +18,7 @@ use super::shared_array::SharedArray;
 use super::table::KernelTable;
 
 /// A loaded object.
-pub(super) struct Object {
+pub(crate) struct Object {
     pub(super) ebpf: Ebpf,
     pub(super) table: Arc<KernelTable>,
     pub(super) meter: Arc<Meter>,
@@ -86,18 +86,26 @@ impl Object {
         self.control.u32(0, STOP).store(1, Ordering::Relaxed);
     }
 
-    /// Undoes [`Object::close`].
-    pub(super) fn open(&self) {
+    /// Lets packets through: undoes [`Object::close`].
+    pub(crate) fn open(&self) {
         // Relaxed: as above.
         self.control.u32(0, STOP).store(0, Ordering::Relaxed);
     }
 
     /// Makes every packet the kernel's from now on. Once the fence has passed, no packet is placed any
     /// more.
-    pub(super) fn stop(&self) -> Fence {
+    pub(crate) fn stop(&self) -> Fence {
         self.close();
         // States when all processors have seen it.
         self.table.fence()
+    }
+
+    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
+        self.table.clone()
+    }
+
+    pub(crate) fn counters(&self) -> ProgramCounters {
+        self.meter.read()
     }
 
     /// Whether packets come without their hash because the driver has no room for it.

@@ -1,14 +1,11 @@
 //! The programs around packet sockets.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
 use aya::Ebpf;
 use aya::programs::tc::TcAttachType;
 use aya::programs::{ProgramFd, SchedClassifier};
-use rheostat_steer::{Fence, IndirectionTable};
 
-use super::counters::ProgramCounters;
 use super::error::{BpfError, os_error, whole};
 use super::fence::FenceMode;
 use super::object::{Object, socket_filter};
@@ -19,7 +16,8 @@ const WHAT: &str = "the programs for packet sockets";
 
 /// Three programs in the kernel until this is dropped. They let no packet through until they are opened.
 pub(crate) struct PacketPrograms {
-    object: Object,
+    /// What opens and stops them.
+    pub(crate) object: Object,
 }
 
 impl PacketPrograms {
@@ -57,24 +55,6 @@ impl PacketPrograms {
             Some(libc::ENODEV) => BpfError::NoInterface(interface),
             _ => BpfError::Attach { interface, mode: "traffic control", reason: whole(&error) },
         })
-    }
-
-    /// Lets packets through.
-    pub(crate) fn open(&self) {
-        self.object.open();
-    }
-
-    /// Lets no packet through from now on: all are the kernel's.
-    pub(crate) fn stop(&self) -> Fence {
-        self.object.stop()
-    }
-
-    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
-        self.object.table.clone()
-    }
-
-    pub(crate) fn counters(&self) -> ProgramCounters {
-        self.object.meter.read()
     }
 }
 

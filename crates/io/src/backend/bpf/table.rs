@@ -48,14 +48,7 @@ impl IndirectionTable for KernelTable {
     }
 
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
-        let (has, given) = (self.len(), entries.len());
-        if has != given {
-            return Err(RewriteError::Length { has, given });
-        }
-        if let Some(bucket) = entries.iter().position(|queue| queue.index() >= self.queues) {
-            let (queue, queues) = (entries[bucket], self.queues);
-            return Err(RewriteError::Queue { bucket, queue, queues });
-        }
+        RewriteError::check(entries, self.len(), self.queues)?;
         for (bucket, queue) in entries.iter().enumerate() {
             self.store(bucket, *queue);
         }

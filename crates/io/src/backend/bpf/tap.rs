@@ -1,12 +1,9 @@
 //! The programs of a tap interface.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
 use aya::Ebpf;
-use rheostat_steer::{Fence, IndirectionTable};
 
-use super::counters::ProgramCounters;
 use super::error::BpfError;
 use super::fence::FenceMode;
 use super::object::{Object, socket_filter};
@@ -17,7 +14,8 @@ const WHAT: &str = "the programs for tap interfaces";
 
 /// Two programs in the kernel until this is dropped. They let no packet through until they are opened.
 pub(crate) struct TapPrograms {
-    object: Object,
+    /// What opens and stops them.
+    pub(crate) object: Object,
 }
 
 impl TapPrograms {
@@ -39,24 +37,6 @@ impl TapPrograms {
     /// The program that lets packets through, or not.
     pub(crate) fn gate(&mut self) -> BorrowedFd<'_> {
         loaded(&mut self.object.ebpf, "rheostat_gate")
-    }
-
-    /// Lets packets through.
-    pub(crate) fn open(&self) {
-        self.object.open();
-    }
-
-    /// Lets no packet through from now on.
-    pub(crate) fn stop(&self) -> Fence {
-        self.object.stop()
-    }
-
-    pub(crate) fn table(&self) -> Arc<dyn IndirectionTable> {
-        self.object.table.clone()
-    }
-
-    pub(crate) fn counters(&self) -> ProgramCounters {
-        self.object.meter.read()
     }
 }
 

@@ -12,7 +12,7 @@ use super::standard::{StandardInput, is_standard};
 use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
 use crate::backend::sim::{SimConfig, SimNic, Stepper};
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay};
+use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, SourceMonitor};
 use crate::sharing::SharingCounters;
 use crate::sink::{NullSink, Sink};
 
@@ -121,15 +121,21 @@ impl DeviceMonitor for PcapMonitor {
         self.nic.stop();
     }
 
-    fn progress(&self) -> Option<f64> {
-        self.nic.progress()
-    }
-
     fn sharing(&self) -> Vec<SharingCounters> {
         self.nic.sharing()
     }
 
     fn warnings(&self) -> Vec<String> {
         self.status.as_ref().map_or_else(Vec::new, |status| status.warnings())
+    }
+
+    fn source(&self) -> Option<&dyn SourceMonitor> {
+        Some(self)
+    }
+}
+
+impl SourceMonitor for PcapMonitor {
+    fn progress(&self) -> Option<f64> {
+        self.nic.source()?.progress()
     }
 }

@@ -11,7 +11,7 @@ use super::driver::Drive;
 use super::pumped::Pump;
 use super::replies::Replies;
 use crate::backend::shared_ring::Claimants;
-use crate::device::{DeviceCounters, DeviceMonitor, SourceWork};
+use crate::device::{DeviceCounters, DeviceMonitor, SourceMonitor, SourceWork};
 use crate::sharing::SharingCounters;
 
 pub(super) struct SimMonitor {
@@ -64,13 +64,6 @@ impl DeviceMonitor for SimMonitor {
         counters
     }
 
-    fn begin(&self, now: Time) {
-        match &self.engine {
-            Engine::Driven { drive, .. } => drive.begin(),
-            Engine::Pumped(pump) => pump.begin(now),
-        }
-    }
-
     fn is_exhausted(&self) -> bool {
         match &self.engine {
             Engine::Driven { drive, waiting, .. } => {
@@ -89,6 +82,23 @@ impl DeviceMonitor for SimMonitor {
         }
     }
 
+    fn sharing(&self) -> Vec<SharingCounters> {
+        self.claimants.iter().map(|claimants| claimants.sample()).collect()
+    }
+
+    fn source(&self) -> Option<&dyn SourceMonitor> {
+        Some(self)
+    }
+}
+
+impl SourceMonitor for SimMonitor {
+    fn begin(&self, now: Time) {
+        match &self.engine {
+            Engine::Driven { drive, .. } => drive.begin(),
+            Engine::Pumped(pump) => pump.begin(now),
+        }
+    }
+
     fn progress(&self) -> Option<f64> {
         match &self.engine {
             Engine::Driven { drive, .. } => drive.progress(),
@@ -96,11 +106,7 @@ impl DeviceMonitor for SimMonitor {
         }
     }
 
-    fn sharing(&self) -> Vec<SharingCounters> {
-        self.claimants.iter().map(|claimants| claimants.sample()).collect()
-    }
-
-    fn source_work(&self) -> Option<SourceWork> {
+    fn work(&self) -> Option<SourceWork> {
         match &self.engine {
             Engine::Driven { .. } => None,
             Engine::Pumped(pump) => Some(pump.work()),

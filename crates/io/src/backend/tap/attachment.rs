@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::config::TapConfig;
 use super::open_error::TapOpenError;
-use crate::backend::bpf::{ProgramConfig, TapPrograms};
+use crate::backend::bpf::TapPrograms;
 use crate::sys::tap::TapQueue;
 
 /// What holds on to the interface.
@@ -29,17 +29,10 @@ impl Attachment {
         if config.queues == 0 {
             return Err(TapOpenError::NoQueue);
         }
-        let programs = ProgramConfig {
-            steering: config.steering.clone(),
-            device: config.device,
-            hashing: config.hashing,
-            queues: config.queues,
-            filter: config.filter.clone(),
-        };
-        let mut programs = TapPrograms::load(&programs, config.fence)?;
+        let mut programs = TapPrograms::load(&config.programs(), config.fence)?;
         if let Some(placement) = &config.placement {
             // No packet passes yet, so the fence need not be awaited.
-            programs.table().rewrite(placement)?;
+            programs.object.table().rewrite(placement)?;
         }
         let mut name = config.interface.clone();
         let mut queues = Vec::new();
@@ -81,7 +74,7 @@ impl Attachment {
         let file = format!("/sys/class/net/{}/statistics/tx_dropped", self.name);
         let dropped: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
         // What the filter does not take is dropped, too.
-        let unwanted = self.dropped_before + self.programs.counters().passed;
+        let unwanted = self.dropped_before + self.programs.object.counters().passed;
         Some(dropped.saturating_sub(unwanted))
     }
 }

@@ -10,12 +10,13 @@ use rheostat_steer::IndirectionTable;
 
 use super::attachment::Attachment;
 use super::config::TapConfig;
-use super::monitor::{Counters, State, TapMonitor};
+use super::monitor::{State, TapMonitor};
 use super::open_error::TapOpenError;
 use super::receive::TapRx;
 use super::transmit::TapTx;
 use crate::backend::bpf::ProgramCounters;
 use crate::backend::intake::Intake;
+use crate::backend::socket_counters::SocketCounters;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 
 /// A tap interface. An interface that was made for the device vanishes when it and its queues are
@@ -53,7 +54,7 @@ impl TapDevice {
     /// [`TapOpenError`], which states what to do about it.
     pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, TapOpenError> {
         let attachment = Arc::new(Attachment::new(&config)?);
-        let counters = Arc::new(Counters::new(config.queues.into()));
+        let counters = Arc::new(SocketCounters::new(config.queues.into()));
         let stamps = config.stamps.clone();
         let mut queues = Vec::new();
         for lane in 0..usize::from(config.queues) {
@@ -71,7 +72,7 @@ impl TapDevice {
             attachment: Arc::downgrade(&attachment),
             state: Mutex::new(State::default()),
         });
-        attachment.programs.open();
+        attachment.programs.object.open();
         Ok(TapDevice { name: config.name, id: config.device, queues, monitor, attachment })
     }
 
@@ -82,7 +83,7 @@ impl TapDevice {
 
     /// What the programs in the kernel have counted so far: by bucket, and what the filter did not take.
     pub fn program_counters(&self) -> ProgramCounters {
-        self.attachment.programs.counters()
+        self.attachment.programs.object.counters()
     }
 }
 
@@ -109,7 +110,7 @@ impl Device for TapDevice {
     }
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        Some(self.attachment.programs.table())
+        Some(self.attachment.programs.object.table())
     }
 
     /// The kernel looks the queue up before a frame waits in the interface's queueing discipline, and nothing

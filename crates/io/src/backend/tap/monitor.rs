@@ -2,25 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rheostat_base::Counter;
 use rheostat_steer::Fence;
 
 use super::attachment::Attachment;
-use super::transmit::Sent;
-use crate::backend::intake::Arrivals;
+use crate::backend::socket_counters::SocketCounters;
 use crate::device::{DeviceCounters, DeviceMonitor};
-
-/// What the device counts; stays when it is gone.
-pub(super) struct Counters {
-    /// By lane.
-    pub(super) arrivals: Vec<Arc<Arrivals>>,
-    pub(super) sent: Vec<Arc<Sent>>,
-}
 
 /// Sees the device as long as it is there.
 pub(super) struct TapMonitor {
     pub(super) interface: String,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<SocketCounters>,
     pub(super) attachment: Weak<Attachment>,
     pub(super) state: Mutex<State>,
 }
@@ -32,23 +23,6 @@ pub(super) struct State {
     stopped: Option<Fence>,
     /// Packets that the kernel dropped for want of room, when that was last read.
     queue_full: u64,
-}
-
-impl Counters {
-    pub(super) fn new(lanes: usize) -> Counters {
-        Counters {
-            arrivals: (0..lanes).map(|_| Arc::default()).collect(),
-            sent: (0..lanes).map(|_| Arc::default()).collect(),
-        }
-    }
-
-    fn arrived(&self, count: impl Fn(&Arrivals) -> &Counter) -> u64 {
-        self.arrivals.iter().map(|lane| count(lane).get()).sum()
-    }
-
-    fn sent(&self, count: impl Fn(&Sent) -> &Counter) -> u64 {
-        self.sent.iter().map(|lane| count(lane).get()).sum()
-    }
 }
 
 impl TapMonitor {
@@ -70,23 +44,8 @@ impl TapMonitor {
 
 impl DeviceMonitor for TapMonitor {
     fn counters(&self) -> DeviceCounters {
-        let counters = &self.counters;
-        let queue_full = self.queue_full();
-        DeviceCounters {
-            arrived: counters.arrived(|lane| &lane.packets) + queue_full,
-            arrived_bytes: counters.arrived(|lane| &lane.bytes),
-            // The kernel does not distinguish its queues.
-            queue_full: vec![queue_full],
-            no_buffer: counters.arrived(|lane| &lane.no_buffer),
-            fill_empty: 0,
-            oversize: counters.arrived(|lane| &lane.oversize),
-            malformed: counters.arrived(|lane| &lane.malformed),
-            sent: counters.sent(|lane| &lane.packets),
-            sent_bytes: counters.sent(|lane| &lane.bytes),
-            // The kernel copies each.
-            copied: counters.sent(|lane| &lane.packets),
-            send_calls: 0,
-        }
+        // The kernel does not distinguish its queues.
+        self.counters.sum(vec![self.queue_full()])
     }
 
     fn is_exhausted(&self) -> bool {
@@ -98,12 +57,8 @@ impl DeviceMonitor for TapMonitor {
     fn stop(&self) {
         self.queue_full();
         if let Some(attachment) = self.attachment.upgrade() {
-            self.state().stopped.get_or_insert_with(|| attachment.programs.stop());
+            self.state().stopped.get_or_insert_with(|| attachment.programs.object.stop());
         }
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
     }
 
     fn warnings(&self) -> Vec<String> {

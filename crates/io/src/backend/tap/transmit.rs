@@ -4,24 +4,17 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use rheostat_base::{Counter, DropReason, Time};
+use rheostat_base::{DropReason, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use super::attachment::Attachment;
+use crate::backend::socket_counters::Sent;
 use crate::device::TxQueue;
 use crate::segmentation::VNET_HEADER;
 
 /// Nothing is left to do with what we send.
 const NOTHING_LEFT: [u8; VNET_HEADER] = [0; VNET_HEADER];
-
-/// What a lane sends. Written by the lane.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(super) struct Sent {
-    pub(super) packets: Counter,
-    pub(super) bytes: Counter,
-}
 
 /// The transmit queue of a lane.
 pub(super) struct TapTx {

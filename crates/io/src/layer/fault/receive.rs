@@ -180,7 +180,6 @@ impl RxLayer for FaultyRx {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::os::fd::BorrowedFd;
 
     use rheostat_packet::{Mempool, MempoolConfig};
 
@@ -206,10 +205,6 @@ mod tests {
 
         fn backlog(&self) -> usize {
             (self.end - self.next) as usize
-        }
-
-        fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-            None
         }
     }
 

@@ -107,13 +107,9 @@ impl TxQueue for ImpairedTx {
             let now = self.clock.now();
             self.send_due(now);
         }
-        let inner = self.inner.unsent();
-        Unsent {
-            waiting: inner.waiting + self.waiting.len() as u64,
-            refused: inner.refused + self.refused.0,
-            refused_bytes: inner.refused_bytes + self.refused.1,
-            ..inner
-        }
+        let (refused, refused_bytes) = self.refused;
+        let waiting = self.waiting.len() as u64;
+        self.inner.unsent() + Unsent { waiting, refused, refused_bytes, ..Unsent::default() }
     }
 
     /// The rest of the way is not waited for.

@@ -82,7 +82,10 @@ impl Reopener {
     pub fn let_go(&self) {
         let monitor = lock(&self.0.behind).monitor.clone();
         self.0.lanes.iter().for_each(|lane| lane.let_go());
-        monitor.let_go();
+        match monitor.interface() {
+            Some(interface) => interface.let_go(),
+            None => monitor.stop(),
+        }
         let vacancy = match lock(&self.0.behind).device.as_deref() {
             Some(device) if device.is_exclusive() => Vacancy::after(device, self.0.lanes.len()),
             _ => return,

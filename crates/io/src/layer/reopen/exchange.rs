@@ -131,11 +131,10 @@ impl ReopenableRx {
         if let Some(mut tx) = sending.replace(new.tx) {
             // What waits for the interface that is gone is not sent any more.
             tx.finish(pool);
-            let (old, mut past) = (tx.unsent(), lock(&self.exchange.past));
-            past.refused += old.refused;
-            past.too_big += old.too_big;
-            past.link_down += old.link_down;
-            past.refused_bytes += old.refused_bytes;
+            // It waits no longer.
+            let old = Unsent { waiting: 0, ..tx.unsent() };
+            let mut past = lock(&self.exchange.past);
+            *past = *past + old;
             drop(past);
             state.old.push(QueuePair { rx, tx });
         }
@@ -284,14 +283,7 @@ impl TxQueue for ReopenableTx {
     fn unsent(&mut self) -> Unsent {
         let mut tx = lock(&self.exchange.tx);
         let now = tx.as_mut().map(|tx| tx.unsent()).unwrap_or_default();
-        let past = lock(&self.exchange.past);
-        Unsent {
-            waiting: now.waiting,
-            refused: past.refused + now.refused,
-            too_big: past.too_big + now.too_big,
-            link_down: past.link_down + now.link_down,
-            refused_bytes: past.refused_bytes + now.refused_bytes,
-        }
+        *lock(&self.exchange.past) + now
     }
 
     fn finish(&mut self, pool: &mut PoolCache) {

@@ -6,7 +6,7 @@ use rheostat_steer::IndirectionTable;
 
 use super::device::Shared;
 use super::exchange::lock;
-use crate::device::{Device, DeviceCounters, DeviceMonitor};
+use crate::device::{Device, DeviceCounters, DeviceMonitor, InterfaceMonitor};
 use crate::sharing::SharingCounters;
 
 /// What stands behind the queues of a device.
@@ -95,6 +95,13 @@ fn add_sharing(sum: &mut Vec<SharingCounters>, other: &[SharingCounters]) {
 /// Sees whatever stands behind the queues.
 pub(super) struct ReopenableMonitor(pub(super) Arc<Shared>);
 
+impl ReopenableMonitor {
+    /// The view of the device behind the queues now.
+    fn latest(&self) -> Arc<dyn DeviceMonitor> {
+        lock(&self.0.behind).monitor.clone()
+    }
+}
+
 impl DeviceMonitor for ReopenableMonitor {
     fn counters(&self) -> DeviceCounters {
         let behind = lock(&self.0.behind);
@@ -120,25 +127,6 @@ impl DeviceMonitor for ReopenableMonitor {
         monitor.stop();
     }
 
-    fn set_mtu(&self, mtu: u32) {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.set_mtu(mtu);
-    }
-
-    fn longest_packet(&self) -> Option<u32> {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.longest_packet()
-    }
-
-    fn is_detached(&self) -> bool {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.is_detached()
-    }
-
-    fn progress(&self) -> Option<f64> {
-        None
-    }
-
     fn sharing(&self) -> Vec<SharingCounters> {
         let behind = lock(&self.0.behind);
         let mut sum = behind.past_sharing.clone();
@@ -149,12 +137,35 @@ impl DeviceMonitor for ReopenableMonitor {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.warnings()
+        self.latest().warnings()
     }
 
     fn notes(&self) -> Vec<String> {
-        let monitor = lock(&self.0.behind).monitor.clone();
-        monitor.notes()
+        self.latest().notes()
+    }
+
+    fn interface(&self) -> Option<&dyn InterfaceMonitor> {
+        Some(self)
+    }
+}
+
+impl InterfaceMonitor for ReopenableMonitor {
+    /// Letting go of the interface is up to the [`super::Reopener`].
+    fn let_go(&self) {
+        self.stop();
+    }
+
+    fn set_mtu(&self, mtu: u32) {
+        if let Some(interface) = self.latest().interface() {
+            interface.set_mtu(mtu);
+        }
+    }
+
+    fn longest_packet(&self) -> Option<u32> {
+        self.latest().interface()?.longest_packet()
+    }
+
+    fn is_detached(&self) -> bool {
+        self.latest().interface().is_some_and(|interface| interface.is_detached())
     }
 }

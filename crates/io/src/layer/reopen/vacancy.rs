@@ -1,7 +1,5 @@
 //! What stands behind the queues of a device that had to be closed because its interface is gone: nothing arrives, and nothing
 //! is sent.
-
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DeviceId, DropReason, QueueId, Time};
@@ -86,10 +84,6 @@ impl RxQueue for VacantRx {
         0
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
     fn order(&self) -> ArrivalOrder<'_> {
         ArrivalOrder { rings: Some(self), ..ArrivalOrder::default() }
     }
@@ -127,13 +121,7 @@ impl IndirectionTable for VacantTable {
 
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
         let mut kept = lock(&self.entries);
-        if entries.len() != kept.len() {
-            return Err(RewriteError::Length { has: kept.len(), given: entries.len() });
-        }
-        if let Some(bucket) = entries.iter().position(|queue| queue.index() >= self.queues) {
-            let (queue, queues) = (entries[bucket], self.queues);
-            return Err(RewriteError::Queue { bucket, queue, queues });
-        }
+        RewriteError::check(entries, kept.len(), self.queues)?;
         kept.copy_from_slice(entries);
         // No packet is on its way.
         Ok(Fence::new(|| true))
@@ -154,10 +142,6 @@ impl DeviceMonitor for VacantMonitor {
     }
 
     fn stop(&self) {}
-
-    fn progress(&self) -> Option<f64> {
-        None
-    }
 
     fn warnings(&self) -> Vec<String> {
         self.before.warnings()

@@ -1,7 +1,6 @@
 //! Timed: threads.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -40,10 +39,6 @@ impl RxQueue for Hardware {
 
     fn backlog(&self) -> usize {
         self.arrived.lock().unwrap().len()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn rest(&mut self, _: &mut PoolCache, _: Time) -> Rest {

@@ -7,7 +7,7 @@ use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_io::{Device, DeviceCounters, DeviceMonitor, QueuePair};
 use rheostat_packet::Mempool;
 use rheostat_state::FlowHasher;
-use rheostat_steer::{HashKey, IndirectionTable, Orientation, Steering};
+use rheostat_steer::{HashKey, Orientation, Steering};
 use rheostat_testkit::runtime;
 
 use crate::invariant::{Remains, Violation};
@@ -90,10 +90,6 @@ impl Device for Nic {
         std::mem::take(&mut self.0)
     }
 
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        None
-    }
-
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
         Arc::new(Quiet)
     }
@@ -111,8 +107,4 @@ impl DeviceMonitor for Quiet {
     }
 
     fn stop(&self) {}
-
-    fn progress(&self) -> Option<f64> {
-        None
-    }
 }

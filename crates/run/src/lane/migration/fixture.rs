@@ -1,7 +1,6 @@
 //! Three lanes and packets of one flow, for tests of how its shard moves.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -100,10 +99,6 @@ impl RxQueue for Queue {
 
     fn backlog(&self) -> usize {
         if self.lies { 0 } else { self.stamps.lock().unwrap().len() }
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn order(&self) -> ArrivalOrder<'_> {

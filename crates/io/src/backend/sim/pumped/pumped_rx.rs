@@ -1,6 +1,4 @@
 //! A receive queue of a pumped NIC.
-
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rheostat_base::Time;
@@ -28,10 +26,6 @@ impl RxQueue for PumpedRx {
 
     fn backlog(&self) -> usize {
         self.pump.backlog(self.queue)
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn order(&self) -> ArrivalOrder<'_> {
