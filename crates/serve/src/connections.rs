@@ -304,20 +304,13 @@ impl<S> Connections<S> {
         self.half_open.taken().map(|place| place | HALF_OPEN)
     }
 
-    /// Gives a connection a send buffer, if it has none and there is one.
+    /// The live connection in a slot, and the send buffers that no connection of its shard needs.
     #[inline]
-    pub(crate) fn lend_buffer(&mut self, slot: u32) {
-        if let Some(entry) = self.live.get_mut(slot) {
-            self.spares.lend(&mut entry.tcp);
-        }
-    }
-
-    /// Takes a connection's send buffer back, if nothing is in it.
-    #[inline]
-    pub(crate) fn take_back_buffer(&mut self, slot: u32) {
-        if let Some(entry) = self.live.get_mut(slot) {
-            self.spares.take_back(&mut entry.tcp);
-        }
+    pub(crate) fn live_with_spares(
+        &mut self,
+        slot: u32,
+    ) -> Option<(&mut Entry<S>, &mut SpareBuffers)> {
+        Some((self.live.get_mut(slot)?, &mut self.spares))
     }
 }
 

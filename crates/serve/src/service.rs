@@ -51,7 +51,7 @@ const NO_SLOT: u32 = u32::MAX;
 ///
 /// | step | where | touches |
 /// |---|---|---|
-/// | admitted: frame, IP header, route to this machine | [`Stack::admit`] | the first line of the packet |
+/// | admitted: frame, IP header, route to this machine | [`Stack::admit`], all packets of the burst | the first line of the packet |
 /// | verified: checksum; options parsed | `segment.rs` | all of the packet |
 /// | found by its key and hash, which the lane has computed | `connections.rs` | a line of the shard's index, the entry |
 /// | taken by the protocol | [`rheostat_tcp::Connection::handle_segment`] | the entry, and the receive buffer for data |
@@ -59,7 +59,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// | sent: acknowledgement, data | `egress.rs` | buffers for packets |
 /// | armed: the next deadline | `deadlines.rs` | nothing, mostly |
 ///
-/// All of it before the next packet of the burst. A segment costs work linear in its length and in what the application does; the
+/// All of it but the admission before the next packet of the burst. A segment costs work linear in its length and in what the application does; the
 /// table of connections is hashed with a secret.
 pub(crate) struct TcpService<D: Driver> {
     egress: Egress,
@@ -78,6 +78,8 @@ pub(crate) struct TcpService<D: Driver> {
     joined: Vec<u8>,
     /// The slots that the batch's packets may belong to.
     ahead: Vec<(ShardId, u32)>,
+    /// The decisions of the network layer about the batch's packets.
+    admissions: Vec<Admission>,
     pace: Pace,
     /// When memory is scarce.
     reclaim: Reclaim,
@@ -120,22 +122,30 @@ impl<D: Driver> TcpService<D> {
             shared,
             joined: Vec::new(),
             ahead: Vec::new(),
+            admissions: Vec::new(),
             pace: Pace::default(),
             noted: Noted::new(),
             has_drained: false,
         }
     }
 
-    /// Asks for where a batch's packets are looked up, for the first lines and timers of their connections, and for the first connections.
-    fn look_ahead(&mut self, infos: &[PacketInfo], shards: &ShardSet) {
+    /// Admits the packets of a batch. Asks for where they are looked up before, and afterwards for the first lines and timers of their
+    /// connections, and for the first connections.
+    fn admit(&mut self, batch: &mut Batch, shards: &ShardSet, out: &mut Output) {
         let connections = |info: &PacketInfo| {
             let shard = shards.get(info.shard).filter(|_| info.has_key());
             shard.map(|shard| shard.local::<Connections<D::Stream>>())
         };
-        for info in infos {
+        let (packets, infos, _) = batch.parts();
+        for info in &*infos {
             if let Some(connections) = connections(info) {
                 connections.prefetch_index(info.hash);
             }
+        }
+        self.admissions.clear();
+        for (packet, info) in packets.iter_mut().zip(&*infos) {
+            out.set_now(info.now.max(self.pace.now));
+            self.admissions.push(self.egress.stack.admit(packet, out));
         }
         let slot = |info: &PacketInfo| {
             let slot = connections(info).and_then(|found| found.prefetch_slot(info.hash));
@@ -212,16 +222,18 @@ impl<D: Driver> TcpService<D> {
 
     /// Lets a connection go on after something has happened to it, and those to which something is done in its turn; and sees to
     /// what is left of them.
-    fn advance(&mut self, slot: u32, connections: &mut Connections<D::Stream>, out: &mut Output) {
-        self.touched.push(slot);
-        self.advance_touched(connections, out);
-    }
-
-    fn advance_touched(&mut self, connections: &mut Connections<D::Stream>, out: &mut Output) {
-        while let Some(slot) = self.touched.pop() {
+    fn advance(
+        &mut self,
+        mut slot: u32,
+        connections: &mut Connections<D::Stream>,
+        out: &mut Output,
+    ) {
+        loop {
             if let Some(next) = self.drive(slot, connections, out) {
                 self.dispose(slot, next, connections);
             }
+            let Some(touched) = self.touched.pop() else { return };
+            slot = touched;
         }
     }
 
@@ -328,14 +340,14 @@ impl<D: Driver> Service for TcpService<D> {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.due.learn(shards);
         self.egress.stack.refresh(out);
-        self.look_ahead(batch.found(), shards);
         self.pace.begin(out);
-        for (place, (mut packet, info)) in batch.drain().enumerate() {
+        self.admit(batch, shards, out);
+        for (place, (packet, info)) in batch.drain().enumerate() {
             self.prefetch(place + AHEAD, shards);
             out.set_now(info.now.max(self.pace.now));
             self.noted.begin(&packet, out);
             self.driver.begin_segment(packet.timestamp(), self.pace.began());
-            match self.egress.stack.admit(&mut packet, out) {
+            match self.admissions[place] {
                 Admission::Transport if info.headers.fragment.is_some() => {
                     self.handle_reassembled(packet, *info, shards, out);
                 }

@@ -7,7 +7,7 @@ use rheostat_run::Output;
 use rheostat_tcp::{CloseReason, Event, TimeWait};
 
 use super::TcpService;
-use crate::connections::{Connections, Found};
+use crate::connections::Connections;
 use crate::driver::{Driver, Surroundings, Turn};
 use crate::egress::{Label, Outgoing};
 use crate::ends::Ends;
@@ -41,21 +41,9 @@ impl<D: Driver> TcpService<D> {
     ) -> Option<Next> {
         let now = out.now();
         self.noted.begin_turn();
-        connections.lend_buffer(slot);
-        let next = self.drive_until_done(slot, connections, out, now);
-        connections.take_back_buffer(slot);
-        next
-    }
-
-    fn drive_until_done(
-        &mut self,
-        slot: u32,
-        connections: &mut Connections<D::Stream>,
-        out: &mut Output,
-        now: Time,
-    ) -> Option<Next> {
+        let (mut entry, spares) = connections.live_with_spares(slot)?;
+        spares.lend(&mut entry.tcp);
         loop {
-            let Found::Live(_, entry) = connections.get(slot) else { return None };
             self.note_events(entry, out);
             self.check_progress(entry, now);
             let work = self.noted.is_watched.then(|| self.work());
@@ -71,14 +59,17 @@ impl<D: Driver> TcpService<D> {
             if let Some(before) = work {
                 self.note_work(&before, out);
             }
-            let Found::Live(_, entry) = connections.get(slot) else { return None };
+            let spares;
+            (entry, spares) = connections.live_with_spares(slot)?;
             let is_all = self.transmit(entry, out);
             self.driver.sent();
             // What was written may have ended it, as when the user aborts.
             self.note_events(entry, out);
             // The end is the last event, so this comes twice at most.
             if !D::has_events(&entry.stream) {
-                return Some(self.decide(entry, turn == Turn::Over && is_all, now));
+                let next = self.decide(entry, turn == Turn::Over && is_all, now);
+                spares.take_back(&mut entry.tcp);
+                return Some(next);
             }
         }
     }

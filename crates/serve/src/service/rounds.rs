@@ -118,7 +118,9 @@ impl<D: Driver> TcpService<D> {
                     next_due: service.due.own(),
                 };
                 service.driver.called(connections, &mut around);
-                service.advance_touched(connections, out);
+                while let Some(slot) = service.touched.pop() {
+                    service.advance(slot, connections, out);
+                }
             });
             if visited == Visited::Elsewhere {
                 shared.calls.call(id.index());
