@@ -9,7 +9,7 @@ use super::AdviceCase;
 /// A case with one setting, on some lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdviceRow {
-    /// The case, as [`Case::name`] has it.
+    /// The case, as [`AdviceCase::name`] has it.
     pub case: String,
     /// The setting, with its value.
     pub setting: String,

@@ -12,7 +12,7 @@ use crate::testbed::cpu_time::CpuUse;
 /// The figures of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveRow {
-    /// The path, as [`Path::name`] has it.
+    /// The path, as [`LivePath::name`] has it.
     pub path: String,
     /// How it meets the interfaces: `af_xdp`, `kernel`, `xdp`.
     pub device: String,
