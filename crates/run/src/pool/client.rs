@@ -14,7 +14,7 @@ use crate::crew::LaneNotifier;
 /// waits here for each. What comes of tasks comes in any order.
 ///
 /// No call blocks, and none allocates. A service owns the clients of its lane, and shows them to it by
-/// [`crate::Service::pool_client`]; one that wants packets back in the order of their shards has a
+/// [`crate::DeferredWork::pool_client`]; one that wants packets back in the order of their shards has a
 /// [`PacketClient`](super::PacketClient).
 #[derive(Debug)]
 pub struct PoolClient<W, T, R> {

@@ -27,7 +27,7 @@ pub struct Reply<R> {
 /// A client of a pool for a service of packets. A packet waits here for the reply to its task, and replies come out in the order
 /// in which the packets of their shard went in, whichever member was faster.
 ///
-/// A service owns the clients of its lane and shows them to it by [`crate::Service::pool_client`].
+/// A service owns the clients of its lane and shows them to it by [`crate::DeferredWork::pool_client`].
 #[derive(Debug)]
 pub struct PacketClient<T, R> {
     client: PacketPoolClient<T, R>,
