@@ -26,9 +26,9 @@ pub struct Search {
     trials: u32,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ThroughputFound {
+pub struct LosslessRate {
     /// The highest rate that passed, in packets per second; zero if none did.
     pub rate: f64,
     /// The lowest rate that failed; the upper end of the search if none did.
@@ -73,9 +73,9 @@ impl Search {
         }
     }
 
-    /// What was found so far.
-    pub fn found(&self) -> ThroughputFound {
-        ThroughputFound { rate: self.low, above: self.high, trials: self.trials }
+    /// The result so far.
+    pub fn result(&self) -> LosslessRate {
+        LosslessRate { rate: self.low, above: self.high, trials: self.trials }
     }
 }
 
@@ -85,11 +85,11 @@ mod tests {
 
     use super::*;
 
-    fn search(mut search: Search, mut lost: impl FnMut(f64) -> f64) -> ThroughputFound {
+    fn search(mut search: Search, mut lost: impl FnMut(f64) -> f64) -> LosslessRate {
         while let Some(rate) = search.next() {
             search.note(lost(rate));
         }
-        search.found()
+        search.result()
     }
 
     proptest! {

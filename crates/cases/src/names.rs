@@ -55,8 +55,8 @@ impl Words {
         self.with(|name| names.0.get(name).copied().unwrap_or_default())
     }
 
-    /// What the packet would be told as, with unknown names as [`UNKNOWN`] and on.
-    fn told(&self, names: &CaseNames) -> Result<(String, Vec<String>), String> {
+    /// The packet in words, with unknown names as [`UNKNOWN`] and on.
+    fn in_words(&self, names: &CaseNames) -> Result<(String, Vec<String>), String> {
         let mut unknown: Vec<String> =
             self.names().filter(|name| !names.0.contains_key(*name)).map(str::to_owned).collect();
         unknown.dedup();
@@ -70,7 +70,7 @@ impl Words {
 
     /// Whether `frame` is this packet; its unknown names get their numbers then.
     pub(crate) fn matches(&self, frame: &[u8], names: &mut CaseNames) -> Result<bool, String> {
-        let (expected, unknown) = self.told(names)?;
+        let (expected, unknown) = self.in_words(names)?;
         let got = &tell_with(frame, self.with(|_| 1)?.details());
         let mut found: HashMap<String, u16> = HashMap::new();
         let (expected, got) = (pieces(&expected), pieces(got));
@@ -95,10 +95,12 @@ impl Words {
 
     /// What is expected, in words.
     pub(crate) fn text(&self, names: &CaseNames) -> String {
-        match self.told(names) {
-            Ok((told, unknown)) => (UNKNOWN..).zip(&unknown).fold(told, |told, (number, name)| {
-                told.replace(&number.to_string(), &format!("${name}"))
-            }),
+        match self.in_words(names) {
+            Ok((words, unknown)) => {
+                (UNKNOWN..).zip(&unknown).fold(words, |words, (number, name)| {
+                    words.replace(&number.to_string(), &format!("${name}"))
+                })
+            }
             Err(problem) => problem,
         }
     }
@@ -126,8 +128,9 @@ fn name_in(word: &str) -> Option<&str> {
 }
 
 /// Numbers and what lies between them.
-fn pieces(told: &str) -> Vec<&str> {
-    told.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+fn pieces(words: &str) -> Vec<&str> {
+    words
+        .split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .flat_map(|piece| {
             let end = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
             [&piece[..end], &piece[end..]]

@@ -59,8 +59,9 @@ const NO_SLOT: u32 = u32::MAX;
 /// | sent: acknowledgement, data | `egress.rs` | buffers for packets |
 /// | armed: the next deadline | `deadlines.rs` | nothing, mostly |
 ///
-/// All of it but the admission before the next packet of the burst. A segment costs work linear in its length and in what the application does; the
-/// table of connections is hashed with a secret.
+/// The network layer admits all packets of a burst before the first is handled. The other steps are done for a packet before the
+/// next. A segment costs work linear in its length and in the work of the application; the table of connections is hashed with a
+/// secret.
 pub(crate) struct TcpService<D: Driver> {
     egress: Egress,
     listeners: Listeners,

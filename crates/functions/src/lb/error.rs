@@ -80,10 +80,10 @@ impl Lb {
         if !came_back {
             return Ok(None);
         }
-        let told =
-            TooBig::of(packet.data(), headers, tunnel).filter(|told| self.map.is_vip(told.vip));
+        let report =
+            TooBig::of(packet.data(), headers, tunnel).filter(|report| self.map.is_vip(report.vip));
         let now = cx.now();
-        let Some(told) = told.filter(|_| cx.shard().may_report(now)) else {
+        let Some(report) = report.filter(|_| cx.shard().may_report(now)) else {
             return Ok(Some(Verdict::Drop(DropReason::IcmpUnrelated)));
         };
         cx.shard().counts.errors_from_tunnels += 1;
@@ -92,7 +92,7 @@ impl Lb {
         cx.originate(sides.outside, kind, rheostat_ip::LONGEST_ANSWER, |out| {
             let (head, body) = out.split_at_mut_checked(link.len())?;
             head.copy_from_slice(link);
-            Some(link.len() + told.write(body)?)
+            Some(link.len() + report.write(body)?)
         })?;
         Ok(Some(Verdict::Consume))
     }

@@ -101,11 +101,11 @@ mod tests {
 
     fn watched() -> KernelLinks {
         let mut links = KernelLinks::new(["lan".into(), "wan".into()]);
-        let _ = told(&mut links, &[there("wan", WAN)]);
+        let _ = events_of(&mut links, &[there("wan", WAN)]);
         links
     }
 
-    fn told(links: &mut KernelLinks, messages: &[LinkMessage]) -> Vec<(usize, LinkEvent)> {
+    fn events_of(links: &mut KernelLinks, messages: &[LinkMessage]) -> Vec<(usize, LinkEvent)> {
         let mut events = Vec::new();
         for message in messages {
             links.handle(message, &mut |link, event| events.push((link, event)));
@@ -123,7 +123,7 @@ mod tests {
         let messages = [WAN, down, down, short, other, back].map(|state| there("wan", state));
         let expected =
             [LinkEvent::Down, LinkEvent::Mtu(1_280), LinkEvent::Address([4; 6]), LinkEvent::Up];
-        assert_eq!(told(&mut links, &messages), expected.map(|event| (1, event)));
+        assert_eq!(events_of(&mut links, &messages), expected.map(|event| (1, event)));
         assert_eq!(links.state(1), Some(&back));
         assert_eq!(links.state(0), None);
     }
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn a_link_vanishes_when_it_is_deleted_renamed_or_not_listed() {
         let vanished = [(1, LinkEvent::Vanished)];
-        assert_eq!(told(&mut watched(), &[LinkMessage::Gone(5)]), vanished);
-        assert_eq!(told(&mut watched(), &[LinkMessage::Gone(6)]), []);
-        assert_eq!(told(&mut watched(), &[there("old", WAN)]), vanished);
+        assert_eq!(events_of(&mut watched(), &[LinkMessage::Gone(5)]), vanished);
+        assert_eq!(events_of(&mut watched(), &[LinkMessage::Gone(6)]), []);
+        assert_eq!(events_of(&mut watched(), &[there("old", WAN)]), vanished);
         let mut events = Vec::new();
         let mut links = watched();
         links.begin_list();
@@ -145,12 +145,12 @@ mod tests {
     fn a_link_returns_under_its_name_or_an_alternative_one() {
         let mut links = watched();
         let anew = LinkState { index: 9, mac: Some([6; 6]), mtu: 9_000, ..WAN };
-        let events = told(&mut links, &[LinkMessage::Gone(5), there("wan", anew)]);
+        let events = events_of(&mut links, &[LinkMessage::Gone(5), there("wan", anew)]);
         assert_eq!(events, [(1, LinkEvent::Vanished), (1, LinkEvent::Returned)]);
         let names = vec!["veth3".into(), "wan".into()];
         let other = LinkMessage::There { names, state: WAN };
         // The message that said that the last one is gone was lost.
-        let events = told(&mut links, &[other]);
+        let events = events_of(&mut links, &[other]);
         assert_eq!(events, [(1, LinkEvent::Vanished), (1, LinkEvent::Returned)]);
     }
 }

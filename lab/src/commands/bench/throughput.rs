@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::commands::Failed;
 use crate::real::{Real, Trial};
 use crate::scenario::Scenario;
-use crate::throughput::{Search, ThroughputFound};
+use crate::throughput::{LosslessRate, Search};
 
 /// Trials that a rate may fail before it counts as failed.
 const ATTEMPTS: u32 = 2;
@@ -116,7 +116,7 @@ fn search(
         }
         search.note(lost);
     }
-    let ThroughputFound { rate, above, trials } = search.found();
+    let LosslessRate { rate, above, trials } = search.result();
     Ok(OfferedRow {
         policy: trial.policy.clone(),
         lanes: trial.lanes,
