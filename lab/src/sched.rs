@@ -105,6 +105,7 @@ struct Point {
     offered: Vec<f64>,
     achieved: Vec<f64>,
     client_ns: Vec<f64>,
+    sends: Vec<f64>,
     latencies: SchedLatencies,
     waited: u64,
     repeated: u64,
@@ -155,6 +156,7 @@ impl SchedBench {
             offered: Vec::new(),
             achieved: Vec::new(),
             client_ns: Vec::new(),
+            sends: Vec::new(),
             latencies: SchedLatencies::default(),
             waited: 0,
             repeated: 0,
@@ -215,6 +217,7 @@ impl SchedBench {
             point.offered.push(run.offered);
             point.achieved.push(run.achieved);
             point.client_ns.push(run.client_ns);
+            point.sends.push(run.sends);
             point.waited += run.waited;
             point.repeated += run.repeated;
             point.is_saturated |= run.unanswered > 0 || run.achieved < SATURATED * run.offered;
@@ -323,6 +326,9 @@ fn row(
         ns_per_request: to_tenths(ns_per_request),
         above_first_ns: to_tenths(ns_per_request - first_ns),
         client_ns: [client_ns, median(&point.client_ns).unwrap_or(client_ns)].map(to_tenths),
+        sends_per_reply: to_thousandths(
+            median(&point.sends).unwrap_or_else(|| of_windows(|window| window.sends).value),
+        ),
         service_ns: to_tenths(if latencies.count() > 0 { latencies.took_ns() } else { took }),
         p50_us: known(latencies.p50_us()),
         p99_us: known(latencies.p99_us()),

@@ -7,8 +7,10 @@
 //! are still in the account.
 //!
 //! Where lanes receive from a queue one at a time, packets enter a shard in the order of their [`Tickets`]. The claimants of a queue
-//! that several lanes empty at once have none: packets of a flow may overtake each other there.
+//! that several lanes empty at once have none: packets of a flow may overtake each other there. With tickets, segments that lanes
+//! send for a shard leave in the order of the visits, too ([`Outbox`]).
 
+mod outbox;
 mod tickets;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use rheostat_base::sync::take_cell::TakeCell;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_state::Shard;
 
+pub(crate) use outbox::{Outbox, Unsent};
 use tickets::Tickets;
 
 /// The shards of a queue's claimants.
@@ -28,6 +31,8 @@ pub(crate) struct JointShards {
     cells: Vec<Option<TakeCell<Loan>>>,
     /// The order in which packets enter, if there is one.
     tickets: Option<Tickets>,
+    /// Where tickets are, one per claimant.
+    outboxes: Vec<Outbox>,
     /// Flows in these shards, and the most there ever were.
     flows: AtomicU64,
     flows_peak: AtomicU64,
@@ -41,13 +46,15 @@ struct Loan {
     shard: Box<Shard>,
     /// Whether a lane panicked while it had the shard.
     is_poisoned: bool,
+    /// Which outbox may have segments of the shard.
+    unsent: Option<Unsent>,
 }
 
 /// What came of a try for a shard.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// The lane has it now.
-    Shard(Box<Shard>),
+    /// The lane has it now. Some outbox may have segments of it.
+    Shard(Box<Shard>, Option<Unsent>),
     /// Another lane has it.
     Elsewhere,
     /// A lane panicked while it had it.
@@ -63,21 +70,35 @@ impl JointShards {
             flows += shard.table.counts().live;
             let cell = &mut cells[shard.id.index()];
             assert!(cell.is_none(), "{} is already here", shard.id);
-            *cell = Some(TakeCell::new(Loan { shard, is_poisoned: false }));
+            *cell = Some(TakeCell::new(Loan { shard, is_poisoned: false, unsent: None }));
         }
         JointShards {
             cells,
             tickets: None,
+            outboxes: Vec::new(),
             flows: AtomicU64::new(flows),
             flows_peak: AtomicU64::new(flows),
             has_ended: AtomicBool::new(false),
         }
     }
 
-    /// Has packets enter in the order of tickets.
-    pub(crate) fn with_tickets(self) -> JointShards {
+    /// Has the packets of so many claimants enter in the order of tickets.
+    pub(crate) fn with_tickets(self, claimants: usize) -> JointShards {
         let tickets = Tickets::new(self.cells.len());
-        JointShards { tickets: Some(tickets), ..self }
+        let outboxes = (0..claimants).map(|_| Outbox::new()).collect();
+        JointShards { tickets: Some(tickets), outboxes, ..self }
+    }
+
+    /// What the claimants have to send, where packets have tickets.
+    #[inline]
+    pub(crate) fn outboxes(&self) -> &[Outbox] {
+        &self.outboxes
+    }
+
+    /// Whether no outbox has segments that this mark is about.
+    #[inline]
+    pub(crate) fn has_left(&self, unsent: &Unsent) -> bool {
+        self.outboxes[unsent.claimant].has_left(unsent)
     }
 
     /// The order in which packets enter, if there is one.
@@ -110,30 +131,35 @@ impl JointShards {
     /// # Panics
     /// When the shard is none of these.
     pub(crate) fn take(&self, id: ShardId) -> Taken {
-        let Some(Loan { shard, is_poisoned }) = self.cell(id).take() else {
+        let Some(Loan { shard, is_poisoned, unsent }) = self.cell(id).take() else {
             return Taken::Elsewhere;
         };
         if is_poisoned {
-            self.put(shard, true);
+            self.put(Loan { shard, is_poisoned, unsent });
             return Taken::Poisoned;
         }
-        Taken::Shard(shard)
+        Taken::Shard(shard, unsent)
     }
 
     /// Whether a lane panicked while it had the shard; `false` while a lane has it.
     pub(crate) fn is_poisoned(&self, id: ShardId) -> bool {
         match self.take(id) {
-            Taken::Shard(shard) => {
-                self.put(shard, false);
+            Taken::Shard(shard, unsent) => {
+                self.decline(shard, unsent);
                 false
             }
             taken => matches!(taken, Taken::Poisoned),
         }
     }
 
-    /// Puts a shard back that had `flows_before` flows when it was taken; with `due`, packets with tickets before that were
-    /// processed. A thread that panics poisons it.
-    pub(crate) fn put_back(&self, shard: Box<Shard>, flows_before: u64, due: Option<u32>) {
+    /// Puts a shard back as it was taken.
+    pub(crate) fn decline(&self, shard: Box<Shard>, unsent: Option<Unsent>) {
+        self.put(Loan { shard, is_poisoned: false, unsent });
+    }
+
+    /// Puts a shard back after a visit. A thread that panics poisons it.
+    pub(crate) fn put_back(&self, shard: Box<Shard>, visit: Held) {
+        let Held { flows: flows_before, due, unsent, .. } = visit;
         let flows = shard.table.counts().live;
         if flows != flows_before {
             // Relaxed: figures for people, which order nothing. The sum wraps around below what was added.
@@ -149,7 +175,7 @@ impl JointShards {
                 tickets.done(shard.id, due);
             }
         }
-        self.put(shard, is_poisoned);
+        self.put(Loan { shard, is_poisoned, unsent });
     }
 
     /// The most flows that were in these shards at once.
@@ -174,14 +200,13 @@ impl JointShards {
         for cell in self.cells.iter().flatten() {
             if let Some(loan) = cell.take() {
                 look(&loan.shard);
-                self.put(loan.shard, loan.is_poisoned);
+                self.put(loan);
             }
         }
     }
 
-    fn put(&self, shard: Box<Shard>, is_poisoned: bool) {
-        let cell = self.cell(shard.id);
-        let back = cell.put_back(Loan { shard, is_poisoned });
+    fn put(&self, loan: Loan) {
+        let back = self.cell(loan.shard.id).put_back(loan);
         debug_assert!(back.is_ok(), "a shard is put back once");
     }
 
@@ -194,14 +219,19 @@ impl JointShards {
 #[derive(Debug)]
 pub(crate) struct Claimant {
     pub(crate) shards: Arc<JointShards>,
-    /// Whether it is the first of the claimants.
-    pub(crate) is_first: bool,
+    /// The place of the lane among the claimants.
+    pub(crate) number: usize,
     /// Whether it has taken all shards at the end of the run.
     pub(crate) is_heir: bool,
     /// The shards that the lane has now.
     pub(crate) held: Vec<Held>,
     /// The lane that looks after each shard of the run when it is not about packets.
     pub(crate) homes: Arc<[LaneId]>,
+    /// A claimant whose outbox has to be sent before the lane can enter a shard.
+    pub(crate) blocked_by: Option<usize>,
+    /// Enters shards whatever outboxes have of them, to show that somebody notices.
+    #[cfg(all(test, shuttle))]
+    pub(crate) ignores_unsent: bool,
 }
 
 /// A shard that a lane has.
@@ -212,6 +242,8 @@ pub(crate) struct Held {
     pub(crate) flows: u64,
     /// The next ticket whose packet may enter, if packets have entered with tickets.
     pub(crate) due: Option<u32>,
+    /// The mark to leave.
+    pub(crate) unsent: Option<Unsent>,
 }
 
 #[cfg(all(test, shuttle))]
@@ -228,27 +260,31 @@ mod tests {
 
     use super::*;
 
+    fn visit(id: u16, flows: u64) -> Held {
+        Held { id: ShardId(id), flows, due: None, unsent: None }
+    }
+
     #[test]
     fn a_shard_is_with_one_lane_at_a_time() {
         let shards = JointShards::new(4, [shard(ShardId(1), 8, ()), shard(ShardId(3), 8, ())]);
         assert_eq!(shards.ids().collect::<Vec<_>>(), [ShardId(1), ShardId(3)]);
         assert!(shards.contains(ShardId(3)) && !shards.contains(ShardId(2)));
-        let Taken::Shard(taken) = shards.take(ShardId(1)) else { panic!("it is free") };
+        let Taken::Shard(taken, _) = shards.take(ShardId(1)) else { panic!("it is free") };
         assert!(matches!(shards.take(ShardId(1)), Taken::Elsewhere));
-        assert!(matches!(shards.take(ShardId(3)), Taken::Shard(_)));
-        shards.put_back(taken, 0, None);
-        assert!(matches!(shards.take(ShardId(1)), Taken::Shard(_)));
+        assert!(matches!(shards.take(ShardId(3)), Taken::Shard(..)));
+        shards.put_back(taken, visit(1, 0));
+        assert!(matches!(shards.take(ShardId(1)), Taken::Shard(..)));
     }
 
     #[test]
     fn flows_are_counted_over_all_shards() {
         let shards = JointShards::new(2, [shard(ShardId(0), 8, ()), shard(ShardId(1), 8, ())]);
         let key = FlowKey::from_raw([1, 2, 0, 0, 0], Family::V4);
-        let change = |id, change: fn(&mut Shard, &FlowKey)| {
-            let Taken::Shard(mut shard) = shards.take(ShardId(id)) else { panic!("it is free") };
+        let change = |id: u16, change: fn(&mut Shard, &FlowKey)| {
+            let Taken::Shard(mut shard, _) = shards.take(ShardId(id)) else { panic!("it is free") };
             let before = shard.table.counts().live;
             change(&mut shard, &key);
-            shards.put_back(shard, before, None);
+            shards.put_back(shard, visit(id, before));
         };
         let insert: fn(&mut Shard, &FlowKey) = |shard, key| {
             shard.table.insert(FlowHasher::fixed().hash(key), key, Time::ZERO).expect("room");
@@ -272,10 +308,10 @@ mod tests {
             struct Visit(Arc<JointShards>, Option<Box<Shard>>);
             impl Drop for Visit {
                 fn drop(&mut self) {
-                    self.0.put_back(self.1.take().unwrap(), 0, None);
+                    self.0.put_back(self.1.take().unwrap(), visit(0, 0));
                 }
             }
-            let Taken::Shard(shard) = taken.take(ShardId(0)) else { panic!("it is free") };
+            let Taken::Shard(shard, _) = taken.take(ShardId(0)) else { panic!("it is free") };
             let _visit = Visit(taken, Some(shard));
             panic!("half done");
         });

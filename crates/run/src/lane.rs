@@ -165,6 +165,7 @@ impl Lane {
         if config.shards.is_joint() {
             out.have_joint_flows();
         }
+        config.shards.outboxes().into_iter().for_each(|outbox| out.gather_in(outbox));
         let mut offload =
             OffloadState::new(config.id, shards, config.handoff.flows(), config.hold_capacity);
         if let Some(switch) = config.hops {
@@ -386,7 +387,9 @@ impl Lane {
             return self.poll_all(now);
         }
         let awaited = AwaitedPoll(self);
-        awaited.0.poll_all(now)
+        let outcome = awaited.0.poll_all(now);
+        awaited.0.send_for_others();
+        outcome
     }
 
     fn poll_all(&mut self, now: Time) -> PollOutcome {

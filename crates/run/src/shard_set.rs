@@ -7,7 +7,7 @@ use rheostat_state::{
     FlowHash, FragmentConfig, FragmentTracker, OpenFlows, PrefetchHint, Probe, Shard, StateBits,
 };
 
-use crate::joint_shards::{Claimant, Held, JointShards, Taken};
+use crate::joint_shards::{Claimant, Held, JointShards, Outbox, Taken, Unsent};
 use crate::lane::PacketInfo;
 
 /// One place per shard of the run; the places of shards that other lanes own are empty. A shard is in
@@ -36,7 +36,7 @@ pub struct ShardSet {
 pub enum Entry {
     /// The shard is here.
     Entered,
-    /// Another lane has it: try again.
+    /// Another lane has it, or segments of it to send: try again.
     Elsewhere,
     /// A lane panicked while it had it, so that no lane may work on it; or before a packet that was to enter earlier.
     Poisoned,
@@ -90,13 +90,19 @@ impl ShardSet {
         let shards = JointShards::new(count, shards);
         let shards = Arc::new(match order {
             EntryOrder::Any => shards,
-            EntryOrder::Tickets => shards.with_tickets(),
+            EntryOrder::Tickets => shards.with_tickets(lanes.len()),
         });
         for (number, set) in sets.iter_mut().enumerate() {
-            let (shards, is_first, homes) = (shards.clone(), number == 0, homes.clone());
-            let held = Vec::new();
-            set.claimant =
-                Some(Box::new(Claimant { shards, is_first, is_heir: false, held, homes }));
+            set.claimant = Some(Box::new(Claimant {
+                shards: shards.clone(),
+                number,
+                is_heir: false,
+                held: Vec::new(),
+                homes: homes.clone(),
+                blocked_by: None,
+                #[cfg(all(test, shuttle))]
+                ignores_unsent: false,
+            }));
         }
         sets
     }
@@ -202,6 +208,35 @@ impl ShardSet {
     pub(crate) fn break_off(&self) {
         let tickets = self.claimant.as_deref().and_then(|claimant| claimant.shards.tickets());
         tickets.into_iter().for_each(|tickets| tickets.break_off());
+        let outboxes = self.claimant.iter().flat_map(|claimant| claimant.shards.outboxes());
+        outboxes.for_each(Outbox::abandon);
+    }
+
+    /// Where lanes keep what they have to send, and which outbox is this lane's, where packets have tickets.
+    pub(crate) fn outboxes(&self) -> Option<(Arc<JointShards>, usize)> {
+        let claimant = self.claimant.as_deref()?;
+        let has_some = !claimant.shards.outboxes().is_empty();
+        has_some.then(|| (claimant.shards.clone(), claimant.number))
+    }
+
+    /// Segments of the joint shards that are here are in this lane's outbox.
+    #[inline]
+    pub(crate) fn mark_unsent(&mut self, unsent: Unsent) {
+        if let Some(claimant) = &mut self.claimant {
+            claimant.held.iter_mut().for_each(|held| held.unsent = Some(unsent));
+        }
+    }
+
+    /// The claimant whose outbox has to be sent before a shard that was [`Entry::Elsewhere`] can be entered, if that is why.
+    #[inline]
+    pub(crate) fn take_blocked_by(&mut self) -> Option<usize> {
+        self.claimant.as_deref_mut()?.blocked_by.take()
+    }
+
+    /// Has the lane enter shards whatever outboxes have of them.
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn ignore_unsent(&mut self) {
+        self.claimant.as_deref_mut().expect("joint shards").ignores_unsent = true;
     }
 
     /// Asks for what [`ShardSet::enter`] will write.
@@ -343,7 +378,7 @@ impl ShardSet {
 
     /// The most flows that were in joint shards at once; the first claimant reports it for all.
     pub(crate) fn flows_peak(&self) -> Option<u64> {
-        let claimant = self.claimant.as_deref().filter(|claimant| claimant.is_first)?;
+        let claimant = self.claimant.as_deref().filter(|claimant| claimant.number == 0)?;
         Some(claimant.shards.flows_peak())
     }
 
@@ -356,7 +391,7 @@ impl ShardSet {
         claimant.is_heir = true;
         let ids: Vec<_> = claimant.shards.ids().collect();
         for id in ids {
-            if let Taken::Shard(shard) = claimant.shards.take(id) {
+            if let Taken::Shard(shard, _) = claimant.shards.take(id) {
                 self.shards[id.index()] = Some(shard);
             }
         }
@@ -369,7 +404,7 @@ impl ShardSet {
         if let Some(claimant) = &self.claimant {
             let answers = match claimant.shards.has_ended() {
                 true => claimant.is_heir,
-                false => claimant.is_first,
+                false => claimant.number == 0,
             };
             if answers {
                 claimant.shards.for_each(look);
@@ -417,8 +452,17 @@ impl Claimant {
 
     fn take(&mut self, id: ShardId, due: Option<u32>, places: &mut [Option<Box<Shard>>]) -> Entry {
         match self.shards.take(id) {
-            Taken::Shard(shard) => {
-                self.held.push(Held { id, flows: shard.table.counts().live, due });
+            Taken::Shard(shard, unsent) => {
+                let is_own = |unsent: &Unsent| unsent.claimant == self.number;
+                if let Some(other) = unsent.filter(|unsent| !is_own(unsent))
+                    && self.waits_for(&other)
+                {
+                    self.blocked_by = Some(other.claimant);
+                    self.shards.decline(shard, unsent);
+                    return Entry::Elsewhere;
+                }
+                let unsent = unsent.filter(is_own);
+                self.held.push(Held { id, flows: shard.table.counts().live, due, unsent });
                 places[id.index()] = Some(shard);
                 Entry::Entered
             }
@@ -429,10 +473,20 @@ impl Claimant {
 
     #[inline(never)]
     fn leave(&mut self, places: &mut [Option<Box<Shard>>]) {
-        for Held { id, flows, due } in self.held.drain(..) {
-            if let Some(shard) = places[id.index()].take() {
-                self.shards.put_back(shard, flows, due);
+        for visit in self.held.drain(..) {
+            if let Some(shard) = places[visit.id.index()].take() {
+                self.shards.put_back(shard, visit);
             }
         }
+    }
+
+    /// Whether segments of a shard have to leave another lane's outbox first.
+    #[inline]
+    fn waits_for(&self, unsent: &Unsent) -> bool {
+        #[cfg(all(test, shuttle))]
+        if self.ignores_unsent {
+            return false;
+        }
+        !self.shards.has_left(unsent)
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct CapacityWindow {
     pub(super) capacity: f64,
     /// The clients' work per request, in nanoseconds.
     pub(super) client_ns: f64,
+    /// Calls of devices per reply.
+    pub(super) sends: f64,
     /// Allocations per request.
     pub(super) allocations: f64,
 }
@@ -77,6 +79,7 @@ pub(super) fn measure_capacity(
         windows.push(CapacityWindow {
             capacity: done.replies as f64 / later.0.duration_since(earlier.0).as_secs_f64(),
             client_ns: per_request(service.nanos(done.ticks)),
+            sends: per_request(done.sends as f64),
             allocations: per_request((later.2 - earlier.2) as f64),
         });
     }
@@ -103,6 +106,8 @@ pub(super) struct OpenRun {
     pub(super) achieved: f64,
     /// The clients' work per request, in nanoseconds.
     pub(super) client_ns: f64,
+    /// Calls of devices per reply.
+    pub(super) sends: f64,
     /// Requests that waited for the window of their connection.
     pub(super) waited: u64,
     /// Segments that the service sent again.
@@ -142,6 +147,7 @@ pub(super) fn measure_open(
         offered: requests as f64 / span.as_secs_f64(),
         achieved: split.left(list()) as f64 / measured.as_secs_f64(),
         client_ns: service.nanos(done.ticks) / done.replies.max(1) as f64,
+        sends: done.sends as f64 / done.replies.max(1) as f64,
         waited: done.waited,
         repeated: done.repeated,
         unrecorded: samples.iter().map(|samples| samples.lost).sum(),

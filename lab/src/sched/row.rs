@@ -36,6 +36,10 @@ pub struct SchedBenchRow {
     pub above_first_ns: f64,
     /// The clients' work per request at the capacity, and at this load: workers do it, and it is part of `capacity`.
     pub client_ns: [f64; 2],
+    /// Calls by which lanes give packets to their device, per reply at this load, or at the capacity where nothing is measured at this
+    /// load: on a live device, each is a system call.
+    #[serde(default)]
+    pub sends_per_reply: f64,
     /// What the application took, on average.
     pub service_ns: f64,
     /// The median.
@@ -102,6 +106,7 @@ impl TableRow for SchedBenchRow {
         Column::apart(Column::number("ns/req", 7, 0, |row| row.ns_per_request)),
         Column::number("client", 6, 0, |row| row.client_ns[0]),
         Column::number("client", 6, 0, |row| row.client_ns[1]),
+        Column::number("sends", 5, 2, |row| row.sends_per_reply),
         Column::apart(Column::text("p50 us", 8, |row| row.us(row.p50_us))),
         Column::text("p99", 8, |row| row.us(row.p99_us)),
         Column::text("p99.9", 8, |row| row.us(row.p999_us)),

@@ -56,6 +56,9 @@ fn each_load_has_a_row_with_the_fields_of_the_contract() {
         assert_eq!((row["workers"].as_u64(), row["connections"].as_u64()), (Some(1), Some(8)));
         assert!(row["capacity"].as_f64() > Some(0.0) && row["offered"].as_f64() > Some(0.0));
         assert!(row["ns_per_request"].is_number() && row["client_ns"][0].as_f64() > Some(0.0));
+        // One call sends 32 packets at most, and few replies need a packet more.
+        let sends = row["sends_per_reply"].as_f64().unwrap();
+        assert!(sends > 1.0 / 33.0 && sends < 1.5, "{row}");
         assert!(row["p999_us"].is_null() || row["p999_us"].as_f64() > Some(0.0), "{row}");
         // Nothing is allocated for a request; a thread that looks at counters may do so once.
         assert!(row["allocations"].as_f64() < Some(0.01), "{row}");

@@ -5,7 +5,8 @@
 //! have all that are left, it spins for a moment and then yields the processor, which the lane that has them may need.
 //!
 //! Where packets enter shards in the order of tickets, a packet whose ticket is not due waits as one whose shard another lane has.
-//! What was sent leaves before the shards are given back: the next lane may send on the same connection, through another queue.
+//! What was sent is in the lane's outbox when the shards are given back ([`Output::gather`](super::Output)): the next lane may send
+//! on the same connection, through another queue, and sends that first.
 
 use std::ops::{Deref, DerefMut};
 
@@ -80,6 +81,7 @@ impl Lane {
         while !self.batch.is_empty() {
             self.enter_shards(has_tickets);
             if self.batch.is_empty() {
+                self.send_for_blocking();
                 pause(misses);
                 misses += 1;
             } else {
@@ -87,13 +89,26 @@ impl Lane {
                 self.counters.shard_visits.add(self.shards.held() as u64);
                 let mut shards = Visit(&mut self.shards);
                 self.service.process(&mut self.batch, &mut shards, &mut self.out);
-                if has_tickets {
-                    self.out.flush();
+                if let Some(unsent) = self.out.gather() {
+                    shards.mark_unsent(unsent);
                 }
                 debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
             }
             std::mem::swap(&mut self.batch, &mut self.joint.waiting);
         }
+    }
+
+    /// Sends what another lane has to send of a shard that this one is about to enter. The lane has no shard now.
+    fn send_for_blocking(&mut self) {
+        if let Some(claimant) = self.shards.take_blocked_by() {
+            self.out.send_for(claimant);
+        }
+    }
+
+    /// Sends what lanes that are at long work have to send.
+    pub(super) fn send_for_others(&mut self) {
+        self.send_for_blocking();
+        self.out.send_for_late();
     }
 
     /// Draws a ticket for each packet of the batch, in order.
@@ -203,6 +218,7 @@ impl Lane {
                     if tries == SPINS {
                         break;
                     }
+                    self.send_for_blocking();
                     pause(tries);
                     tries += 1;
                     continue;
@@ -224,6 +240,7 @@ impl Lane {
                 }
                 Entry::Elsewhere => {
                     self.counters.shard_retries.increment();
+                    self.send_for_blocking();
                     return false;
                 }
                 Entry::Poisoned => self.abandon(),
@@ -243,7 +260,9 @@ impl Lane {
         if let Some(work) = self.service.deferred() {
             work.settle(&mut shards, &mut self.out);
         }
-        self.out.flush();
+        if let Some(unsent) = self.out.gather() {
+            shards.mark_unsent(unsent);
+        }
     }
 
     fn abandon(&mut self) {

@@ -1,5 +1,8 @@
 //! What leaves a lane: packets that are sent, packets that are dropped, packets that served their purpose.
 
+mod gathering;
+mod port;
+
 use std::sync::Arc;
 
 use rheostat_base::{Clock, ClockSource, DeviceId, DropReason, LaneId, Time};
@@ -8,6 +11,8 @@ use rheostat_capture::trace::Step;
 use rheostat_io::{TxQueue, Unsent};
 use rheostat_packet::{AllocError, Burst, Mbuf, PoolCache};
 
+use self::gathering::OwnOutbox;
+use self::port::Port;
 use super::deferred::{Deferral, Deferred};
 use super::unusual::Unusual;
 use super::{HandoffPacket, LinkPacket, PacketInfo};
@@ -38,6 +43,8 @@ pub struct Output {
     has_joint_flows: bool,
     /// The clock of the run, where time is that of polls.
     clock: Option<Clock>,
+    /// There where lanes own shards together in the order of tickets.
+    outbox: Option<OwnOutbox>,
 }
 
 /// There in lanes that are asked to note how long each stage takes.
@@ -48,16 +55,6 @@ fn end_stage(meter: &mut Meter, stage: BurstStage) {
     if let Some(meter) = meter {
         meter.end(stage);
     }
-}
-
-struct Port {
-    device: DeviceId,
-    queue: Box<dyn TxQueue>,
-    burst: Burst,
-    /// What the queue has taken and not sent, as it was last counted.
-    unsent: Unsent,
-    /// Packets that the queue has sent or lost.
-    left: u64,
 }
 
 /// What a lane had given to its devices at some moment.
@@ -80,7 +77,7 @@ impl Output {
     pub fn new(lane: LaneId, queues: Vec<Box<dyn TxQueue>>, pool: PoolCache) -> Output {
         let port = |(device, queue)| {
             let (device, burst) = (DeviceId(device), Burst::new());
-            Port { device, queue, burst, unsent: Unsent::default(), left: 0 }
+            Port { device, queue, burst, unsent: Unsent::default(), left: 0, outbox: None }
         };
         Output {
             lane,
@@ -96,6 +93,7 @@ impl Output {
             deferred: Deferred::default(),
             has_joint_flows: false,
             clock: None,
+            outbox: None,
         }
     }
 
@@ -359,14 +357,18 @@ impl Output {
     /// Whether packets are collected that no device has been given.
     #[inline]
     pub fn has_collected(&self) -> bool {
-        self.ports.iter().any(|port| !port.burst.is_empty())
+        self.has_gathered() || self.ports.iter().any(|port| !port.burst.is_empty())
     }
 
     /// Sends everything collected, so that nothing lingers until the next poll.
     pub fn flush(&mut self) {
+        if let Some(outbox) = &self.outbox {
+            self.counters.handoff_out.add(outbox.own().take_taken());
+        }
+        let has_gathered = self.has_gathered();
         let Output { ports, pool, counters, polled, mirror, meter, .. } = self;
         for port in ports {
-            if !port.burst.is_empty() {
+            if has_gathered || !port.burst.is_empty() {
                 port.flush(pool, counters, *polled, (mirror, meter));
             } else if port.unsent.waiting > 0 {
                 port.account((0, 0), counters);
@@ -412,61 +414,6 @@ impl Sender<'_> {
     }
 }
 
-impl Port {
-    fn flush(
-        &mut self,
-        pool: &mut PoolCache,
-        counters: &LaneCounters,
-        now: Time,
-        (mirror, meter): (&mut LaneMirror, &mut Meter),
-    ) {
-        if mirror.is_armed() {
-            mirror.offer(self.device, &self.burst);
-        }
-        let offered: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
-        end_stage(meter, BurstStage::Emit);
-        let taken = self.queue.send(&mut self.burst, pool, now);
-        end_stage(meter, BurstStage::Transmit);
-        if mirror.is_armed() {
-            mirror.took(self.device, taken);
-        }
-        let left: u64 = self.burst.iter().map(|packet| packet.len() as u64).sum();
-        self.account((taken as u64, offered - left), counters);
-        for (place, packet) in self.burst.drain(..).enumerate() {
-            let reason = self.queue.why_left(place, &packet);
-            counters.dropped.add(reason, 1);
-            if mirror.is_armed() {
-                mirror.dropped(self.device, &packet, reason);
-            }
-            pool.free(packet);
-        }
-        end_stage(meter, BurstStage::Emit);
-    }
-
-    /// Counts as sent what the queue has taken, so many packets and bytes just now, less what it has not
-    /// sent; and what the operating system refused as dropped. No counter goes back: a packet counts when
-    /// its fate is known.
-    #[inline]
-    fn account(&mut self, (packets, bytes): (u64, u64), counters: &LaneCounters) {
-        let before = std::mem::replace(&mut self.unsent, self.queue.unsent());
-        let after = self.unsent;
-        let lost = after.lost() - before.lost();
-        let sent = (packets + before.waiting).saturating_sub(after.waiting + lost);
-        counters.sent.add(sent);
-        self.left += sent + lost;
-        counters.sent_bytes.add(bytes.saturating_sub(after.refused_bytes - before.refused_bytes));
-        if lost > 0 {
-            counters.dropped.add(DropReason::TransmitRefused, after.refused - before.refused);
-            counters.dropped.add(DropReason::TooBig, after.too_big - before.too_big);
-            counters.dropped.add(DropReason::LinkDown, after.link_down - before.link_down);
-        }
-        if after.waiting != before.waiting {
-            let elsewhere = counters.transmitting.get() - before.waiting;
-            counters.transmitting.set(elsewhere + after.waiting);
-        }
-    }
-}
-
 impl std::fmt::Debug for Sender<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sender").field("device", &self.port.device).finish_non_exhaustive()
@@ -480,73 +427,4 @@ impl std::fmt::Debug for Output {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex, PoisonError};
-
-    use rheostat_packet::{Mempool, MempoolConfig};
-
-    use super::*;
-
-    /// Takes everything; what becomes of it afterwards is the test's to say.
-    struct Taker(Arc<Mutex<Unsent>>);
-
-    impl TxQueue for Taker {
-        fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
-            let count = burst.len();
-            burst.drain(..).for_each(|packet| pool.free(packet));
-            count
-        }
-
-        fn unsent(&mut self) -> Unsent {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
-        fn finish(&mut self, _: &mut PoolCache) {
-            let unsent = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            unsent.refused += std::mem::take(&mut unsent.waiting);
-        }
-    }
-
-    #[test]
-    fn a_packet_counts_as_sent_when_it_is_and_as_dropped_when_the_kernel_refuses_it() {
-        let config = MempoolConfig { buffers: 64, ..MempoolConfig::default() };
-        let pool = PoolCache::new(Mempool::new(&config).unwrap());
-        let unsent: [Arc<Mutex<Unsent>>; 2] = Default::default();
-        let queues = unsent.iter().map(|unsent| Box::new(Taker(unsent.clone())) as _).collect();
-        let mut output = Output::new(LaneId(0), queues, pool);
-        let counters = output.shared_counters();
-        let send = |output: &mut Output, device: u8, count: usize| {
-            for _ in 0..count {
-                let packet = output.pool().alloc_from(&[0; 100]).unwrap();
-                output.send(DeviceId(device), packet);
-            }
-            output.flush();
-        };
-        let state = || {
-            let now = counters.sample();
-            let refused = now.dropped[DropReason::TransmitRefused as usize];
-            (now.sent, now.transmitting, refused)
-        };
-        let set = |device: usize, waiting, refused| {
-            let refused_bytes = refused * 100;
-            *unsent[device].lock().unwrap() =
-                Unsent { waiting, refused, refused_bytes, ..Unsent::default() };
-        };
-        send(&mut output, 0, 10);
-        assert_eq!(state(), (10, 0, 0));
-        // Of 10 more, 3 are refused at once and 4 wait; likewise for 2 of another device.
-        set(0, 4, 3);
-        send(&mut output, 0, 10);
-        set(1, 2, 0);
-        send(&mut output, 1, 5);
-        assert_eq!(state(), (10 + 3 + 3, 6, 3));
-        assert_eq!(counters.sent_bytes.get(), 100 * (10 + 7 + 5));
-        // Later, one of the 4 is refused as well, 2 get out, and nothing else is sent.
-        set(0, 1, 4);
-        send(&mut output, 0, 0);
-        assert_eq!(state(), (18, 3, 4));
-        // What still waits at the end is not sent.
-        output.finish();
-        assert_eq!(state(), (18, 0, 7));
-    }
-}
+mod tests;

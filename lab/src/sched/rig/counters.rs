@@ -57,6 +57,8 @@ counters! {
     received_bytes,
     /// Frames that lanes sent.
     sent,
+    /// Calls by which lanes sent them: on a live device, each is a system call.
+    sends,
     /// Their bytes.
     sent_bytes,
 }

@@ -57,6 +57,7 @@ impl TxQueue for Transmitting {
             pool.free(packet);
         }
         counters.sent.add(sent as u64);
+        counters.sends.add(u64::from(sent > 0));
         counters.ticks.add(self.ticks.cycles().0.wrapping_sub(from.0));
         sent
     }

@@ -1,6 +1,6 @@
 //! Three lanes that take turns at receiving, each with a hardware queue in which packets of a flow of its own wait.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
@@ -12,7 +12,7 @@ use rheostat_testkit::runtime;
 
 use crate::invariant::{Remains, Violation};
 use crate::lane::Lane;
-use crate::lane::migration::fixture::{Ordered, Queue};
+use crate::lane::migration::fixture::{Departures, Ordered, Queue};
 use crate::runtime::{RuntimeConfig, build_lanes, remains, run_dry};
 use crate::service::Service;
 
@@ -24,6 +24,7 @@ pub(super) const NOW: Time = Time::from_millis(1);
 pub(super) struct Turns {
     pub(super) lanes: Vec<Lane>,
     pub(super) queues: Vec<Queue>,
+    pub(super) departures: Arc<Mutex<Departures>>,
     pool: Mempool,
     pub(super) arrived: u64,
 }
@@ -45,7 +46,9 @@ impl Turns {
         let steering = Arc::new(steering.expect("sizes fit"));
         let config = RuntimeConfig::new(LANES, pool.clone(), steering, FlowHasher::fixed());
         let config = RuntimeConfig { sharing: Some(sharing), ..config };
-        let queues: Vec<_> = (0..LANES as u16).map(Queue::of_flow).collect();
+        let departures = Arc::new(Mutex::new(Departures::default()));
+        let queue = |flow| Queue::of_flow(flow).noting(&departures);
+        let queues: Vec<_> = (0..LANES as u16).map(queue).collect();
         for (queue, count) in queues.iter().zip(packets) {
             queue.stamps.lock().unwrap().extend(0..count);
         }
@@ -56,7 +59,7 @@ impl Turns {
         let shards = runtime::shards(SHARDS, 8, ());
         let lanes = build_lanes(&config, &mut devices, service, shards);
         let arrived = packets.iter().copied().map(u64::from).sum();
-        Turns { lanes: lanes.expect("lanes that fit"), queues, pool, arrived }
+        Turns { lanes: lanes.expect("lanes that fit"), queues, departures, pool, arrived }
     }
 
     /// Packets that lanes have sent.
@@ -71,7 +74,13 @@ impl Turns {
         let found = remains(&self.lanes, &[device], SHARDS);
         drop(self.lanes);
         let (buffers, buffers_home) = (self.pool.capacity(), self.pool.available());
-        Remains { buffers, buffers_home, ..found }.check()
+        let violations = Remains { buffers, buffers_home, ..found }.check();
+        // Packets that enter out of order leave so, too.
+        if violations.is_empty() {
+            let reordered = self.departures.lock().unwrap().reordered;
+            assert_eq!(reordered, 0, "packets left behind younger ones");
+        }
+        violations
     }
 }
 

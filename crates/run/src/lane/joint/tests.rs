@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rheostat_base::ShardId;
+use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::BURST;
 
@@ -155,6 +155,71 @@ fn a_lane_goes_on_in_a_poll_up_to_a_burst() {
     let mut poll = |lane: usize| turns.lanes[lane].poll(NOW).packets;
     assert_eq!([poll(2), poll(1), poll(0)], [BURST, 3, 0]);
     assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn what_several_visits_send_leaves_in_one_call() {
+    for sharing in [Sharing::CENTRAL, Sharing::STEALING] {
+        let mut turns = Turns::new(sharing, [BURST as u32, 0, 0]);
+        assert_eq!(turns.lanes[0].poll(NOW).packets, BURST);
+        assert_eq!(turns.departures.lock().unwrap().sends, 1, "{sharing:?}");
+        assert_eq!(turns.finish(), []);
+    }
+}
+
+/// What a lane has gathered while its poll goes on: a visit of a shard ended, and nothing was flushed.
+fn gathered() -> (Turns, ShardId) {
+    let mut turns = Turns::new(Sharing::CENTRAL, [1, 1, 0]);
+    let lane = &mut turns.lanes[0];
+    let packet = lane.out.originate(&[0; 60]).expect("a buffer");
+    assert_eq!(lane.shards.enter(ShardId(1)), Entry::Entered);
+    lane.out.send(DeviceId(0), packet);
+    let unsent = lane.out.gather().expect("a packet was sent");
+    lane.shards.mark_unsent(unsent);
+    lane.shards.leave();
+    (turns, ShardId(1))
+}
+
+#[test]
+fn a_lane_sends_what_another_has_to_send_of_a_shard_before_it_enters() {
+    let (mut turns, shard) = gathered();
+    let sends = |turns: &Turns| turns.departures.lock().unwrap().sends;
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Elsewhere);
+    assert_eq!(sends(&turns), 0);
+    let blocking = turns.lanes[1].shards.take_blocked_by().expect("lane 0");
+    turns.lanes[1].out.send_for(blocking);
+    assert_eq!(sends(&turns), 1);
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Entered);
+    turns.lanes[1].shards.leave();
+    // The lane itself has nothing left.
+    turns.lanes[0].out.flush();
+    assert_eq!(sends(&turns), 1);
+    assert_eq!(turns.finish(), [], "the packet is counted as handed over");
+}
+
+#[test]
+fn a_lane_that_gathers_for_long_is_sent_for() {
+    let (mut turns, _) = gathered();
+    let poll = |turns: &mut Turns, micros: u64| {
+        turns.lanes[2].poll(Time::from_nanos(micros * 1_000));
+        turns.departures.lock().unwrap().sends
+    };
+    turns.queues.iter().for_each(|queue| queue.stamps.lock().unwrap().clear());
+    turns.arrived = 0;
+    assert_eq!(poll(&mut turns, 50), 0);
+    assert_eq!(poll(&mut turns, 51), 1);
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn a_lane_that_panics_is_not_waited_for() {
+    let (mut turns, shard) = gathered();
+    // A lane that sends for another panics: nothing gives the lock back.
+    let (all, own) = turns.lanes[0].shards.outboxes().expect("an outbox");
+    std::mem::forget(all.outboxes()[own].try_lock());
+    turns.lanes[2].shards.break_off();
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Entered);
+    assert!(all.outboxes()[own].lock().is_none(), "the owner does not wait");
 }
 
 #[test]

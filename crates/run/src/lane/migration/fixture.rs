@@ -1,6 +1,6 @@
 //! Three lanes and packets of one flow, for tests of how its shard moves.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
@@ -68,12 +68,42 @@ pub(in crate::lane) struct Queue {
     kind: Option<HashKind>,
     /// Which of many flows its packets are of.
     flow: u16,
+    /// The order in which packets of all queues leave, where it is checked.
+    departures: Option<Arc<Mutex<Departures>>>,
+}
+
+/// Which packets have left through several queues.
+#[derive(Default)]
+pub(in crate::lane) struct Departures {
+    /// The last stamp of each flow.
+    last: HashMap<u16, u32>,
+    /// Calls of devices.
+    pub(in crate::lane) sends: u64,
+    /// Packets that left behind a younger one of their flow.
+    pub(in crate::lane) reordered: u64,
+}
+
+impl Departures {
+    fn note(&mut self, burst: &Burst) {
+        self.sends += 1;
+        for packet in burst {
+            let port = u16::from_be_bytes([packet.data()[20], packet.data()[21]]);
+            let last = self.last.entry(port).or_insert(packet.stamp());
+            self.reordered += u64::from(packet.stamp() < *last);
+            *last = packet.stamp().max(*last);
+        }
+    }
 }
 
 impl Queue {
     /// A queue of packets of this flow, of whose hash the device says nothing.
     pub(in crate::lane) fn of_flow(flow: u16) -> Queue {
         Queue { flow, kind: Some(HashKind::None), ..Queue::default() }
+    }
+
+    /// The same queue, whose packets are noted when they leave.
+    pub(in crate::lane) fn noting(self, departures: &Arc<Mutex<Departures>>) -> Queue {
+        Queue { departures: Some(departures.clone()), ..self }
     }
 }
 
@@ -110,6 +140,9 @@ impl RxQueue for Queue {
 impl TxQueue for Queue {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
         let count = burst.len();
+        if let Some(departures) = &self.departures {
+            departures.lock().unwrap().note(burst);
+        }
         burst.drain(..).for_each(|packet| pool.free(packet));
         *self.sent.lock().unwrap() += count as u64;
         count
