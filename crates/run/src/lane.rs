@@ -276,9 +276,11 @@ impl Lane {
         }
     }
 
-    /// Whether neither packets nor commands wait for the lane, as far as can be told without polling.
+    /// Whether neither packets nor commands wait for the lane, nor segments of lanes with which it shares shards, as far as can be
+    /// determined without polling.
     pub(crate) fn is_quiet(&mut self) -> bool {
         pool_client(&mut *self.service).is_none_or(|client| !client.has_replies())
+            && !self.out.do_others_gather()
             && self.handoff.waiting() == 0
             && self.migration.mailbox.as_ref().is_none_or(LaneMailbox::is_empty)
             && self.reception.receivers.iter().all(|queue| queue.backlog() == 0)

@@ -85,14 +85,21 @@ impl Outbox {
     /// Whether nothing waits, or nothing waited a moment ago.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: it decides about nothing but a look.
-        self.len.load(Ordering::Relaxed) == 0
+        // Acquire: pairs with the Release store in `note_sent`; a lane that sees its packets gone sees them counted as taken, too.
+        self.len.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether packets wait, which another lane may have to send.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        // Relaxed: it is looked at again and again.
+        !self.is_empty() && self.flushes.load(Ordering::Relaxed) != ABANDONED
     }
 
     /// Whether packets have waited since a poll that began before `limit`.
     #[inline]
     pub(crate) fn waits_since(&self, limit: Time) -> bool {
-        !self.is_empty() && self.since.load(Ordering::Relaxed) < limit.as_nanos()
+        self.waits() && self.since.load(Ordering::Relaxed) < limit.as_nanos()
     }
 
     /// Packets were added in a poll that began at `now`. Returns what to mark their shards with, for the lane of this number.
@@ -110,7 +117,8 @@ impl Outbox {
     #[inline]
     pub(crate) fn note_sent(&self, packets: &Gathered) {
         let len = packets.len();
-        self.len.store(len, Ordering::Relaxed);
+        // Release: pairs with the Acquire load in `is_empty`.
+        self.len.store(len, Ordering::Release);
         let flushes = self.flushes.load(Ordering::Relaxed);
         if len == 0 && flushes != ABANDONED {
             // Release: pairs with the Acquire load in `has_left`; the device was given the packets before.
@@ -118,7 +126,7 @@ impl Outbox {
         }
     }
 
-    /// Another lane has sent so many packets.
+    /// Another lane sends so many packets: called before [`Outbox::note_sent`].
     pub(crate) fn note_taken(&self, packets: u64) {
         // Relaxed: a count.
         self.taken.fetch_add(packets, Ordering::Relaxed);
@@ -133,10 +141,11 @@ impl Outbox {
         }
     }
 
-    /// Whether devices were given all segments that this mark is about.
+    /// Whether devices were given all segments that this mark is about, or no lane waits for them.
     #[inline]
     pub(crate) fn has_left(&self, unsent: &Unsent) -> bool {
-        self.flushes.load(Ordering::Acquire) > unsent.flushes
+        let flushes = self.flushes.load(Ordering::Acquire);
+        flushes > unsent.flushes || flushes == ABANDONED
     }
 
     /// A lane panics: no lane waits for what this one has gathered.

@@ -127,8 +127,10 @@ impl Lane {
         }
         let queue = &mut self.reception.receivers[device];
         let left = queue.as_shared().map_or(0, |queue| queue.release());
-        if left > 0 {
-            self.reception.wake_others(self.id, left);
+        // Segments that were gathered do not wait for a long request though all other lanes sleep.
+        let wanted = left.max(self.out.has_gathered().into());
+        if wanted > 0 {
+            self.reception.wake_others(self.id, wanted);
         }
     }
 

@@ -362,9 +362,6 @@ impl Output {
 
     /// Sends everything collected, so that nothing lingers until the next poll.
     pub fn flush(&mut self) {
-        if let Some(outbox) = &self.outbox {
-            self.counters.handoff_out.add(outbox.own().take_taken());
-        }
         let has_gathered = self.has_gathered();
         let Output { ports, pool, counters, polled, mirror, meter, .. } = self;
         for port in ports {
@@ -373,6 +370,10 @@ impl Output {
             } else if port.unsent.waiting > 0 {
                 port.account((0, 0), counters);
             }
+        }
+        // Now that no other lane sends what this one has gathered: the account is exact before the lane sleeps.
+        if let Some(outbox) = &self.outbox {
+            self.counters.handoff_out.add(outbox.own().take_taken());
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, ShardId, Time};
+use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::BURST;
 
@@ -14,7 +14,7 @@ use super::Visit;
 use super::fixture::{LANES, NOW, Turns};
 use crate::crew::{Crew, LaneNotifier};
 use crate::lane::migration::fixture::Ordered;
-use crate::lane::{Batch, Output};
+use crate::lane::{Batch, Lane, Output};
 use crate::pool::AnyPoolClient;
 use crate::service::{DeferredWork, Service};
 use crate::shard_set::{Entry, ShardSet};
@@ -162,22 +162,30 @@ fn what_several_visits_send_leaves_in_one_call() {
     for sharing in [Sharing::CENTRAL, Sharing::STEALING] {
         let mut turns = Turns::new(sharing, [BURST as u32, 0, 0]);
         assert_eq!(turns.lanes[0].poll(NOW).packets, BURST);
-        assert_eq!(turns.departures.lock().unwrap().sends, 1, "{sharing:?}");
+        let departures = turns.departures.clone();
+        assert_eq!(departures.lock().unwrap().sends, 1, "{sharing:?}");
+        // Once the outbox is empty, another lane may send on the same connections.
+        assert_eq!(departures.lock().unwrap().put_off, 0, "{sharing:?}");
         assert_eq!(turns.finish(), []);
     }
 }
 
-/// What a lane has gathered while its poll goes on: a visit of a shard ended, and nothing was flushed.
+/// Segments that a lane has gathered while its poll goes on: a visit of a shard ended, and nothing was flushed.
 fn gathered() -> (Turns, ShardId) {
-    let mut turns = Turns::new(Sharing::CENTRAL, [1, 1, 0]);
-    let lane = &mut turns.lanes[0];
-    let packet = lane.out.originate(&[0; 60]).expect("a buffer");
+    let mut turns = Turns::new(Sharing::CENTRAL, [0; LANES]);
+    gather(&mut turns.lanes[0], 1);
+    (turns, ShardId(1))
+}
+
+fn gather(lane: &mut Lane, packets: usize) {
     assert_eq!(lane.shards.enter(ShardId(1)), Entry::Entered);
-    lane.out.send(DeviceId(0), packet);
+    for _ in 0..packets {
+        let packet = lane.out.originate(&[0; 60]).expect("a buffer");
+        lane.out.send(DeviceId(0), packet);
+    }
     let unsent = lane.out.gather().expect("a packet was sent");
     lane.shards.mark_unsent(unsent);
     lane.shards.leave();
-    (turns, ShardId(1))
 }
 
 #[test]
@@ -204,8 +212,6 @@ fn a_lane_that_gathers_for_long_is_sent_for() {
         turns.lanes[2].poll(Time::from_nanos(micros * 1_000));
         turns.departures.lock().unwrap().sends
     };
-    turns.queues.iter().for_each(|queue| queue.stamps.lock().unwrap().clear());
-    turns.arrived = 0;
     assert_eq!(poll(&mut turns, 50), 0);
     assert_eq!(poll(&mut turns, 51), 1);
     assert_eq!(turns.finish(), []);
@@ -220,6 +226,71 @@ fn a_lane_that_panics_is_not_waited_for() {
     turns.lanes[2].shards.break_off();
     assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Entered);
     assert!(all.outboxes()[own].lock().is_none(), "the owner does not wait");
+    assert!(turns.lanes[1].is_quiet(), "nor does another stay awake");
+}
+
+#[test]
+fn lanes_enter_shards_after_one_has_panicked() {
+    let mut turns = Turns::new(Sharing::CENTRAL, [0; LANES]);
+    turns.lanes[2].shards.break_off();
+    gather(&mut turns.lanes[0], 1);
+    assert_eq!(turns.lanes[1].shards.enter(ShardId(1)), Entry::Entered);
+}
+
+#[test]
+fn a_full_outbox_that_another_lane_sends_is_not_put_off() {
+    let (mut turns, shard) = gathered();
+    gather(&mut turns.lanes[0], BURST - 1);
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Elsewhere);
+    turns.lanes[1].send_for_others();
+    {
+        let departures = turns.departures.lock().unwrap();
+        assert_eq!((departures.sends, departures.put_off), (1, 0));
+    }
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Entered);
+    turns.lanes[1].shards.leave();
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn segments_for_which_a_device_has_no_room_are_dropped_by_the_lane_that_sends_them() {
+    let (mut turns, shard) = gathered();
+    gather(&mut turns.lanes[0], 4);
+    *turns.queues[1].most.lock().unwrap() = Some(2);
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Elsewhere);
+    turns.lanes[1].send_for_others();
+    let counters = turns.lanes[1].counters().sample();
+    let dropped = counters.dropped[DropReason::TransmitFull as usize];
+    assert_eq!((counters.handoff_in, counters.sent, dropped), (5, 2, 3));
+    assert_eq!(turns.lanes[1].shards.enter(shard), Entry::Entered, "nothing of it waits any more");
+    turns.lanes[1].shards.leave();
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn no_lane_sleeps_while_another_gathers() {
+    let (mut turns, _) = gathered();
+    assert!(!turns.lanes[2].is_quiet() && turns.lanes[0].is_quiet());
+    turns.lanes[0].out.flush();
+    assert!(turns.lanes[2].is_quiet());
+    assert_eq!(turns.finish(), []);
+}
+
+#[test]
+fn a_lane_that_receives_while_it_gathers_wakes_another_that_sleeps() {
+    for gathers in [false, true] {
+        let mut turns = Turns::new(Sharing::CENTRAL, [1, 0, 0]);
+        let crew = Crew::bound(LANES).unwrap();
+        turns.lanes.iter_mut().for_each(|lane| lane.wake_by(crew.lane_notifiers(LANES)));
+        (1..LANES).for_each(|worker| crew.notifier(worker).prepare_park());
+        if gathers {
+            gather(&mut turns.lanes[0], 1);
+        }
+        assert_eq!(turns.lanes[0].poll(NOW).packets, 1);
+        let asleep = (1..LANES).filter(|worker| crew.notifier(*worker).wake()).count();
+        assert_eq!(asleep, if gathers { LANES - 2 } else { LANES - 1 });
+        assert_eq!(turns.finish(), []);
+    }
 }
 
 #[test]

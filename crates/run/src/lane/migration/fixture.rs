@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
-use rheostat_io::{ArrivalOrder, DeviceCounters, QueuePair, RxQueue, Stamping, TxQueue};
+use rheostat_io::{ArrivalOrder, DeviceCounters, QueuePair, RxQueue, Stamping, TxQueue, Unsent};
 use rheostat_packet::build::{FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, HashKind, LinkType, Mempool, PoolCache};
 use rheostat_state::{FlowHasher, Shard};
@@ -70,6 +70,8 @@ pub(in crate::lane) struct Queue {
     flow: u16,
     /// The order in which packets of all queues leave, where it is checked.
     departures: Option<Arc<Mutex<Departures>>>,
+    /// Packets that one call takes at most.
+    pub(in crate::lane) most: Arc<Mutex<Option<usize>>>,
 }
 
 /// Which packets have left through several queues.
@@ -81,11 +83,15 @@ pub(in crate::lane) struct Departures {
     pub(in crate::lane) sends: u64,
     /// Packets that left behind a younger one of their flow.
     pub(in crate::lane) reordered: u64,
+    /// Full bursts that were put off, until the queue is asked for the second time what it has not sent.
+    pub(in crate::lane) put_off: u64,
+    is_asked: bool,
 }
 
 impl Departures {
     fn note(&mut self, burst: &Burst) {
         self.sends += 1;
+        (self.put_off, self.is_asked) = (u64::from(burst.is_full()), false);
         for packet in burst {
             let port = u16::from_be_bytes([packet.data()[20], packet.data()[21]]);
             let last = self.last.entry(port).or_insert(packet.stamp());
@@ -139,13 +145,23 @@ impl RxQueue for Queue {
 
 impl TxQueue for Queue {
     fn send(&mut self, burst: &mut Burst, pool: &mut PoolCache, _: Time) -> usize {
-        let count = burst.len();
+        let count = burst.len().min(self.most.lock().unwrap().unwrap_or(burst.len()));
         if let Some(departures) = &self.departures {
             departures.lock().unwrap().note(burst);
         }
-        burst.drain(..).for_each(|packet| pool.free(packet));
+        burst.drain(..count).for_each(|packet| pool.free(packet));
         *self.sent.lock().unwrap() += count as u64;
         count
+    }
+
+    fn unsent(&mut self) -> Unsent {
+        if let Some(departures) = &self.departures {
+            let departures = &mut *departures.lock().unwrap();
+            if std::mem::replace(&mut departures.is_asked, true) {
+                departures.put_off = 0;
+            }
+        }
+        Unsent::default()
     }
 }
 

@@ -78,7 +78,7 @@ impl Output {
             taken += gathered.len() as u64;
             // What this lane collects is of other shards.
             std::mem::swap(&mut port.burst, gathered);
-            port.give(pool, counters, *polled, (mirror, meter));
+            port.give_at_once(pool, counters, *polled, (mirror, meter));
             std::mem::swap(&mut port.burst, gathered);
         }
         counters.handoff_in.add(taken);
@@ -88,20 +88,31 @@ impl Output {
 
     /// Sends what other claimants gathered before they began with work that takes long.
     pub(in crate::lane) fn send_for_late(&mut self) {
-        let Some(outbox) = &self.outbox else { return };
-        let (all, number) = (outbox.all.clone(), outbox.number);
         let limit = Time::from_nanos(
             self.polled.as_nanos().saturating_sub(LONGEST_GATHERING.as_nanos() as u64),
         );
-        for (claimant, outbox) in all.outboxes().iter().enumerate() {
-            if claimant != number && outbox.waits_since(limit) {
+        for claimant in 0.. {
+            let Some(outbox) = &self.outbox else { return };
+            let Some(other) = outbox.all.outboxes().get(claimant) else { return };
+            if claimant != outbox.number && other.waits_since(limit) {
                 self.send_for(claimant);
             }
         }
     }
 
+    /// Whether other claimants have gathered segments. A lane that sees so does not sleep: it may have to send them.
+    pub(in crate::lane) fn do_others_gather(&self) -> bool {
+        self.outbox.as_ref().is_some_and(|outbox| {
+            let others = outbox.all.outboxes().iter().enumerate();
+            others
+                .filter(|(claimant, _)| *claimant != outbox.number)
+                .any(|(_, other)| other.waits())
+        })
+    }
+
+    /// Whether the lane's outbox has segments.
     #[inline]
-    pub(super) fn has_gathered(&self) -> bool {
+    pub(in crate::lane) fn has_gathered(&self) -> bool {
         self.outbox.as_ref().is_some_and(|outbox| !outbox.own().is_empty())
     }
 }

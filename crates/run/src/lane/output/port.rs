@@ -36,7 +36,8 @@ impl Port {
         }
     }
 
-    /// Gives the device what was gathered, and then the burst; in one call, if both fit.
+    /// Gives the device the segments gathered, and then the burst; in one call, if both fit. They have left the outbox once the device
+    /// sends them.
     fn flush_gathered(
         &mut self,
         pool: &mut PoolCache,
@@ -45,25 +46,40 @@ impl Port {
         (mirror, meter): (&mut LaneMirror, &mut Meter),
     ) {
         let Some(outbox) = self.outbox.take() else { return };
-        if let Some(mut packets) = outbox.own().lock() {
+        let mut packets = outbox.own().lock();
+        if let Some(packets) = &mut packets {
             let gathered = &mut packets.bursts[self.device.index()];
-            let fits = self.burst.len() <= gathered.remaining_capacity();
-            if fits {
-                gathered.extend(self.burst.drain(..));
-            }
+            let room = gathered.remaining_capacity().min(self.burst.len());
+            gathered.extend(self.burst.drain(..room));
             std::mem::swap(gathered, &mut self.burst);
-            if !fits {
+            if !gathered.is_empty() {
                 self.give(pool, counters, now, (mirror, meter));
                 std::mem::swap(gathered, &mut self.burst);
             }
-            if !self.burst.is_empty() {
-                self.give(pool, counters, now, (mirror, meter));
-            }
-            outbox.own().note_sent(&packets);
-        } else if !self.burst.is_empty() {
-            self.give(pool, counters, now, (mirror, meter));
         }
+        if !self.burst.is_empty() {
+            self.give_at_once(pool, counters, now, (mirror, meter));
+        } else if self.unsent.waiting > 0 {
+            self.account((0, 0), counters);
+        }
+        packets.into_iter().for_each(|packets| outbox.own().note_sent(&packets));
         self.outbox = Some(outbox);
+    }
+
+    /// Gives the device the burst, and has it sent: another lane may send the next segments through another queue. A device may put a
+    /// full burst off, in expectation of another, until it is asked for the second time what it has not sent.
+    pub(super) fn give_at_once(
+        &mut self,
+        pool: &mut PoolCache,
+        counters: &LaneCounters,
+        now: Time,
+        notes: (&mut LaneMirror, &mut Meter),
+    ) {
+        let is_full = self.burst.is_full();
+        self.give(pool, counters, now, notes);
+        if is_full {
+            self.account((0, 0), counters);
+        }
     }
 
     /// Gives the device the burst.
