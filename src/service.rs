@@ -2,8 +2,8 @@
 
 pub use rheostat_base::{Clock, LaneId};
 pub use rheostat_io::{
-    Device, DeviceFacts, DeviceRegistration, DeviceSetup, Opening, Pacing, PacketConfig,
-    PacketDevice, PacketOpenError, SimConfig, SimNic, Sink,
+    Device, DeviceFacts, DeviceRegistration, DeviceSetup, InterfaceError, Opening, Pacing,
+    PacketConfig, PacketDevice, SimConfig, SimNic, Sink,
 };
 pub use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 pub use rheostat_packet::checksum::{Validity, evaluate_packet};

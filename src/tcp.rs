@@ -326,17 +326,17 @@ fn open(
         Kind::Tap => {
             let config = TapConfig::new(name, name, lanes, steering);
             let opened = TapDevice::open(config, pool);
-            Box::new(opened.map_err(|source| OpenError::Tap { device, source })?)
+            Box::new(opened.map_err(|source| OpenError::Interface { device, source })?)
         }
         Kind::Packet => {
             let config = PacketConfig::new(name, name, lanes, steering);
             let opened = PacketDevice::open(config, pool);
-            Box::new(opened.map_err(|source| OpenError::Packet { device, source })?)
+            Box::new(opened.map_err(|source| OpenError::Interface { device, source })?)
         }
         Kind::Xdp => {
             let config = XdpConfig::new(name, name, lanes, steering);
             let opened = XdpDevice::open(config, pool);
-            Box::new(opened.map_err(|source| OpenError::Xdp { device, source })?)
+            Box::new(opened.map_err(|source| OpenError::Interface { device, source })?)
         }
     })
 }

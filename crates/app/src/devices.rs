@@ -119,7 +119,8 @@ pub(crate) fn check(
             DeviceKind::Live(live) => {
                 let interface = live.interface.clone().unwrap_or_default();
                 if live.access == Access::Tap && !interface.contains('%') {
-                    let wrong = |source| OpenError::Tap { device: device.name.clone(), source };
+                    let wrong =
+                        |source| OpenError::Interface { device: device.name.clone(), source };
                     TapDevice::check(&interface).map_err(wrong)?;
                 }
                 if let Access::AfXdp { copy, .. } = live.access {
@@ -130,7 +131,8 @@ pub(crate) fn check(
                         ordered: config.workers.ordered,
                         ..XdpConfig::new(&device.name, interface, lanes as u16, steering.clone())
                     };
-                    let wrong = |source| OpenError::Xdp { device: device.name.clone(), source };
+                    let wrong =
+                        |source| OpenError::Interface { device: device.name.clone(), source };
                     XdpDevice::check(&xdp, buffers).map_err(wrong)?;
                 }
             }
@@ -281,7 +283,7 @@ impl Opener<'_> {
                 Box::new(move |placement| {
                     match XdpDevice::open(XdpConfig { placement, ..xdp.clone() }, &pool) {
                         Ok(opened) => Ok(Box::new(opened)),
-                        Err(source) => Err(OpenError::Xdp { device: device.clone(), source }),
+                        Err(source) => Err(OpenError::Interface { device: device.clone(), source }),
                     }
                 })
             }
@@ -299,7 +301,7 @@ impl Opener<'_> {
                     let config = PacketConfig { placement, ..packet.clone() };
                     match PacketDevice::open(config, &pool) {
                         Ok(opened) => Ok(Box::new(opened)),
-                        Err(source) => Err(OpenError::Packet { device: device.clone(), source }),
+                        Err(source) => Err(OpenError::Interface { device: device.clone(), source }),
                     }
                 })
             }
@@ -314,7 +316,7 @@ impl Opener<'_> {
                 Box::new(move |placement| {
                     match TapDevice::open(TapConfig { placement, ..tap.clone() }, &pool) {
                         Ok(opened) => Ok(Box::new(opened)),
-                        Err(source) => Err(OpenError::Tap { device: device.clone(), source }),
+                        Err(source) => Err(OpenError::Interface { device: device.clone(), source }),
                     }
                 })
             }

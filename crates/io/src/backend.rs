@@ -11,6 +11,8 @@ pub mod cable;
 mod intake;
 #[cfg(not(any(loom, shuttle)))]
 mod interface_config;
+#[cfg(not(any(loom, shuttle)))]
+pub mod interface_error;
 mod padded;
 pub mod pcap;
 pub mod shared_ring;

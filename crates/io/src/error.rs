@@ -94,32 +94,14 @@ pub enum OpenError {
         /// What is not positive.
         what: &'static str,
     },
-    /// An interface cannot be used by packet sockets.
+    /// An interface cannot be used.
     #[cfg(not(any(loom, shuttle)))]
     #[error("device `{device}`: {source}")]
-    Packet {
+    Interface {
         /// The device.
         device: String,
         /// What is wrong.
-        source: crate::backend::af_packet::PacketOpenError,
-    },
-    /// A tap interface cannot be had.
-    #[cfg(not(any(loom, shuttle)))]
-    #[error("device `{device}`: {source}")]
-    Tap {
-        /// The device.
-        device: String,
-        /// What is wrong.
-        source: crate::backend::tap::TapOpenError,
-    },
-    /// An interface cannot be used by AF_XDP.
-    #[cfg(not(any(loom, shuttle)))]
-    #[error("device `{device}`: {source}")]
-    Xdp {
-        /// The device.
-        device: String,
-        /// What is wrong.
-        source: crate::backend::af_xdp::XdpOpenError,
+        source: crate::backend::interface_error::InterfaceError,
     },
     /// A device of an own kind cannot be opened.
     #[error("device `{device}`: {source}")]
@@ -161,11 +143,11 @@ pub enum OpenError {
 impl OpenError {
     /// All that the kernel's verifier said, where it refused a program.
     pub fn verifier_log(&self) -> Option<&str> {
-        use crate::backend::{af_packet::PacketOpenError, af_xdp::XdpOpenError, tap::TapOpenError};
+        use crate::backend::interface_error::InterfaceError;
         match self {
-            OpenError::Packet { source: PacketOpenError::Program(error), .. }
-            | OpenError::Tap { source: TapOpenError::Program(error), .. }
-            | OpenError::Xdp { source: XdpOpenError::Program(error), .. } => error.verifier_log(),
+            OpenError::Interface { source: InterfaceError::Program(error), .. } => {
+                error.verifier_log()
+            }
             _ => None,
         }
     }

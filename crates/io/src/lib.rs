@@ -15,18 +15,20 @@ mod source;
 mod sys;
 
 #[cfg(not(any(loom, shuttle)))]
-pub use backend::af_packet::{PacketConfig, PacketDevice, PacketOpenError};
+pub use backend::af_packet::{PacketConfig, PacketDevice};
 #[cfg(not(any(loom, shuttle)))]
-pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
+pub use backend::af_xdp::{CopyMode, XdpConfig, XdpDevice};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::cable::{CableDevice, CableEnd, HeldEnd, cable};
+#[cfg(not(any(loom, shuttle)))]
+pub use backend::interface_error::InterfaceError;
 pub use backend::pcap::{
     CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
     PcapDevice, ReadError, WriteError, WriteSummary, is_standard,
 };
 pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]
-pub use backend::tap::{TapConfig, TapDevice, TapOpenError};
+pub use backend::tap::{TapConfig, TapDevice};
 pub use device::{
     ArrivalOrder, ClaimBound, Device, DeviceCounters, DeviceMonitor, InterfaceMonitor, QueuePair,
     Replay, Rest, RingProgress, RxLayer, RxQueue, SharedQueue, SourceMonitor, SourceWork, Stamping,

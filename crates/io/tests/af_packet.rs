@@ -13,7 +13,7 @@ use crate::support::live::{
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number, udp};
 use rheostat_base::{DeviceId, DropReason, QueueId, Time};
-use rheostat_io::{Device, PacketConfig, PacketDevice, PacketOpenError};
+use rheostat_io::{Device, InterfaceError, PacketConfig, PacketDevice};
 use rheostat_packet::{Burst, Mbuf};
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use rheostat_testkit::namespace::in_own_network;
@@ -485,8 +485,8 @@ fn what_cannot_be_opened_is_named() {
     let pool = crate::support::pool(8);
     let error = |config| PacketDevice::open(config, &pool).err().expect("it cannot be opened");
     let missing = error(config("rbpf-missing", 1));
-    assert!(matches!(missing, PacketOpenError::NoInterface { .. }), "{missing}");
-    assert!(matches!(error(config("lo", 0)), PacketOpenError::NoQueue));
+    assert!(matches!(missing, InterfaceError::NoInterface { .. }), "{missing}");
+    assert!(matches!(error(config("lo", 0)), InterfaceError::NoQueue));
     let rings = error(PacketConfig { ring: 0, ..config("lo", 1) });
-    assert!(matches!(rings, PacketOpenError::Ring { slots: 0, .. }), "{rings}");
+    assert!(matches!(rings, InterfaceError::Ring { slots: 0, .. }), "{rings}");
 }

@@ -12,7 +12,7 @@ use crate::support::live::{self, Open, forward, output, transfer};
 use crate::support::steerings::{DEVICES, expected, steerings};
 use crate::support::{flow, hostile, number};
 use rheostat_base::{DeviceId, QueueId, Time};
-use rheostat_io::{Device, PacketConfig, PacketDevice, TapConfig, TapDevice, TapOpenError};
+use rheostat_io::{Device, InterfaceError, PacketConfig, PacketDevice, TapConfig, TapDevice};
 use rheostat_packet::Mbuf;
 use rheostat_steer::{HashKey, HashOptions, Orientation, Steering};
 use rheostat_testkit::namespace::in_own_network;
@@ -291,9 +291,9 @@ fn what_cannot_be_opened_is_named() {
     }
     let pool = crate::support::pool(8);
     let error = |config| TapDevice::open(config, &pool).err().expect("it cannot be opened");
-    assert!(matches!(error(config("rbpfx", 0)), TapOpenError::NoQueue));
+    assert!(matches!(error(config("rbpfx", 0)), InterfaceError::NoQueue));
     let long = error(config("rbpf-a-name-too-long", 1));
-    assert!(matches!(long, TapOpenError::Name(_)), "{long}");
+    assert!(matches!(long, InterfaceError::Name(_)), "{long}");
     let loopback = error(config("lo", 1));
-    assert!(matches!(loopback, TapOpenError::Occupied { .. }), "{loopback}");
+    assert!(matches!(loopback, InterfaceError::Occupied { .. }), "{loopback}");
 }

@@ -6,11 +6,11 @@ mod synlimit;
 
 use std::process::ExitCode;
 
-use rheostat::service::{DeviceRegistration, Opening, PacketDevice, PacketOpenError};
+use rheostat::service::{DeviceRegistration, Opening, PacketDevice, InterfaceError};
 use rheostat::tcp::{Queueing, SchedulerPlan, Split};
 
 /// A kind of device of its own: packet sockets under another name.
-fn wire(interface: &str, opening: &Opening<'_>) -> Result<PacketDevice, PacketOpenError> {
+fn wire(interface: &str, opening: &Opening<'_>) -> Result<PacketDevice, InterfaceError> {
     PacketDevice::open(opening.packet_sockets(interface), opening.pool)
 }
 

@@ -8,11 +8,9 @@
 mod config;
 mod device;
 mod monitor;
-mod open_error;
 mod receive;
 mod ring;
 mod transmit;
 
 pub use config::PacketConfig;
 pub use device::PacketDevice;
-pub use open_error::PacketOpenError;

@@ -28,8 +28,6 @@ mod monitor;
 #[cfg(not(any(loom, shuttle)))]
 mod open;
 #[cfg(not(any(loom, shuttle)))]
-mod open_error;
-#[cfg(not(any(loom, shuttle)))]
 mod receive;
 #[cfg(not(any(loom, shuttle)))]
 mod receiving_lane;
@@ -49,5 +47,3 @@ pub use bounce::Bounce;
 pub use config::{CopyMode, XdpConfig};
 #[cfg(not(any(loom, shuttle)))]
 pub use device::XdpDevice;
-#[cfg(not(any(loom, shuttle)))]
-pub use open_error::XdpOpenError;

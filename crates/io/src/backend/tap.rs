@@ -7,10 +7,8 @@ mod attachment;
 mod config;
 mod device;
 mod monitor;
-mod open_error;
 mod receive;
 mod transmit;
 
 pub use config::TapConfig;
 pub use device::TapDevice;
-pub use open_error::TapOpenError;

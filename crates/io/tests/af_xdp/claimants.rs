@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rheostat_base::Time;
-use rheostat_io::{XdpConfig, XdpDevice, XdpOpenError};
+use rheostat_io::{InterfaceError, XdpConfig, XdpDevice};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::rig::{Rig, UNDER_WAY, await_condition, config, pool, veth};
@@ -247,7 +247,7 @@ fn lanes_that_cannot_share_queues_say_why() {
         let refusal = |config| XdpDevice::open(config, &pool).err().expect("it cannot be opened");
         for (lanes, claimants) in [(3, 2), (2, 0), (2, 4)] {
             let error = refusal(shared("rxdp1", lanes, claimants));
-            assert!(matches!(error, XdpOpenError::Claimants { .. }), "{error}");
+            assert!(matches!(error, InterfaceError::Claimants { .. }), "{error}");
         }
         let error = refusal(XdpConfig { ordered: true, ..shared("rxdp1", 2, 2) });
         assert!(error.to_string().contains("ethtool -L rxdp1 combined 1"), "{error}");

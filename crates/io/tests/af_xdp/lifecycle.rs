@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use rheostat_io::backend::bpf::AttachMode;
-use rheostat_io::{CopyMode, XdpConfig, XdpDevice, XdpOpenError};
+use rheostat_io::{CopyMode, InterfaceError, XdpConfig, XdpDevice};
 use rheostat_packet::{Mempool, MempoolConfig};
 
 use super::rig::{Rig, UNDER_WAY, await_condition, config, pool, veth};
@@ -186,7 +186,7 @@ fn a_generic_program_does_the_same() {
     });
 }
 
-fn refusal(config: XdpConfig, pool: &Mempool) -> XdpOpenError {
+fn refusal(config: XdpConfig, pool: &Mempool) -> InterfaceError {
     XdpDevice::open(config, pool).err().expect("this cannot be opened")
 }
 
@@ -196,24 +196,24 @@ fn what_cannot_be_opened_says_why() {
         let pool = pool(8_192);
         veth("rxdp0", "rxdp1", 1, 1_500);
         let missing = refusal(config("rxdp9", 1), &pool);
-        assert!(matches!(missing, XdpOpenError::NoInterface { .. }), "{missing}");
+        assert!(matches!(missing, InterfaceError::NoInterface { .. }), "{missing}");
         let zero = refusal(XdpConfig { copy: CopyMode::Zero, ..config("rxdp0", 1) }, &pool);
-        assert!(matches!(zero, XdpOpenError::NoZeroCopy { .. }), "{zero}");
+        assert!(matches!(zero, InterfaceError::NoZeroCopy { .. }), "{zero}");
         let odd = refusal(XdpConfig { descriptors: 100, ..config("rxdp0", 1) }, &pool);
-        assert!(matches!(odd, XdpOpenError::Descriptors(100)), "{odd}");
+        assert!(matches!(odd, InterfaceError::Descriptors(100)), "{odd}");
         let none = refusal(config("rxdp0", 0), &pool);
-        assert!(matches!(none, XdpOpenError::NoQueue), "{none}");
+        assert!(matches!(none, InterfaceError::NoQueue), "{none}");
         let layout = Mempool::new(&MempoolConfig::default()).unwrap();
         let layout = refusal(config("rxdp0", 1), &layout);
         assert!(
-            matches!(layout, XdpOpenError::Layout { stride: 2_240, headroom: 128 }),
+            matches!(layout, InterfaceError::Layout { stride: 2_240, headroom: 128 }),
             "{layout}"
         );
         let small = refusal(config("rxdp0", 1), &self::pool(64));
-        assert!(matches!(small, XdpOpenError::PoolTooSmall { needed: 256, .. }), "{small}");
+        assert!(matches!(small, InterfaceError::PoolTooSmall { needed: 256, .. }), "{small}");
         let first = Rig::open(config("rxdp0", 1), &pool);
         let second = refusal(config("rxdp0", 1), &pool);
-        assert!(matches!(second, XdpOpenError::Busy { queue: 0, .. }), "{second}");
+        assert!(matches!(second, InterfaceError::Busy { queue: 0, .. }), "{second}");
         first.close();
         assert_eq!(pool.available(), 8_192);
     });

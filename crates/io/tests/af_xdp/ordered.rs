@@ -199,7 +199,7 @@ fn order_goes_on_when_the_interface_returns() {
         let device = ReopenableDevice::open(move |placement| {
             let shared = XdpConfig { placement, ..shared.clone() };
             let device = XdpDevice::open(shared, &opened);
-            let fails = |source| OpenError::Xdp { device: "rxdp1".into(), source };
+            let fails = |source| OpenError::Interface { device: "rxdp1".into(), source };
             Ok(Box::new(device.map_err(fails)?))
         });
         let device = device.unwrap();

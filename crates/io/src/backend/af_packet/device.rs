@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::DeviceId;
 use rheostat_kernel::Interface;
+use rheostat_kernel::capability::Capability;
 use rheostat_packet::Mempool;
 use rheostat_steer::IndirectionTable;
 
 use super::config::PacketConfig;
 use super::monitor::{Counters, PacketMonitor};
-use super::open_error::PacketOpenError;
 use super::receive::PacketRx;
 use super::ring::{RingMemory, SlotRing};
 use super::transmit::PacketTx;
 use crate::backend::bpf::{PacketPrograms, ProgramCounters};
 use crate::backend::intake::Intake;
+use crate::backend::interface_error::InterfaceError;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::sys::interface_lock::InterfaceLock;
 use crate::sys::packet_socket::PacketSocket;
@@ -48,8 +49,8 @@ impl PacketDevice {
     /// Opens the interface. Packets are copied into buffers of the lanes' pool.
     ///
     /// # Errors
-    /// [`PacketOpenError`], which states what to do about it.
-    pub fn open(config: PacketConfig, _pool: &Mempool) -> Result<PacketDevice, PacketOpenError> {
+    /// [`InterfaceError`], which states what to do about it.
+    pub fn open(config: PacketConfig, _pool: &Mempool) -> Result<PacketDevice, InterfaceError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = attachment.counters.clone();
         let stamps = config.stamps.clone();
@@ -58,7 +59,7 @@ impl PacketDevice {
             let arrivals = counters.lanes.arrivals[lane].clone();
             let intake = Intake::new(config.device, Arc::clone(&stamps), arrivals);
             let ring = SlotRing::new(attachment.rings[lane].clone());
-            let socket = transmitting(attachment.interface_index)?;
+            let socket = transmitting(&config.interface, attachment.interface_index)?;
             queues.push(QueuePair {
                 rx: Box::new(PacketRx::new(ring, intake, lane, attachment.clone())),
                 tx: Box::new(PacketTx::new(socket, counters.lanes.sent[lane].clone())),
@@ -82,21 +83,22 @@ impl PacketDevice {
 
 impl Attachment {
     /// Everything in place, and no packet let through yet.
-    fn new(config: &PacketConfig) -> Result<Attachment, PacketOpenError> {
+    fn new(config: &PacketConfig) -> Result<Attachment, InterfaceError> {
         let PacketConfig { queues, exclusive, ring: slots, .. } = *config;
         if queues == 0 {
-            return Err(PacketOpenError::NoQueue);
+            return Err(InterfaceError::NoQueue);
         }
         let name = config.interface.as_str();
         let no_interface =
-            |source| PacketOpenError::NoInterface { interface: name.to_owned(), source };
+            |source| InterfaceError::NoInterface { interface: name.to_owned(), source };
+        let fails = |doing| InterfaceError::set_up(doing, name, Capability::NetRaw);
         let interface = Interface::new(name).map_err(no_interface)?;
         let interface_index = interface.index().map_err(no_interface)?;
         let lock = InterfaceLock::claim(interface_index).map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => {
-                PacketOpenError::InUse { interface: name.to_owned(), index: interface_index }
+                InterfaceError::InUse { interface: name.to_owned(), index: interface_index }
             }
-            _ => PacketOpenError::socket("claim the interface", error),
+            _ => fails("claim the interface")(error),
         })?;
         let mut programs = PacketPrograms::load(&config.programs(), config.fence)?;
         if let Some(placement) = &config.placement {
@@ -109,7 +111,7 @@ impl Attachment {
         for _ in 0..queues {
             let socket = PacketSocket::new().map_err(fails("open packet sockets"))?;
             let ring = RingMemory::new(&socket, slots)
-                .map_err(|source| PacketOpenError::Ring { slots, source })?;
+                .map_err(|source| InterfaceError::Ring { slots, source })?;
             // From before it is bound: until the group is complete, every socket would get everything.
             programs.guard(rustix::fd::AsFd::as_fd(&socket))?;
             socket.ignore_outgoing().map_err(fails("ignore outgoing packets"))?;
@@ -163,15 +165,12 @@ impl Drop for Attachment {
 }
 
 /// A socket that only sends.
-fn transmitting(interface: u32) -> Result<PacketSocket, PacketOpenError> {
+fn transmitting(name: &str, interface: u32) -> Result<PacketSocket, InterfaceError> {
+    let fails = |doing| InterfaceError::set_up(doing, name, Capability::NetRaw);
     let socket = PacketSocket::new().map_err(fails("open packet sockets"))?;
     socket.bypass_queueing().map_err(fails("bypass queueing"))?;
     socket.bind(interface, false).map_err(fails("bind a packet socket"))?;
     Ok(socket)
-}
-
-fn fails(doing: &'static str) -> impl Fn(std::io::Error) -> PacketOpenError {
-    move |source| PacketOpenError::socket(doing, source)
 }
 
 impl Device for PacketDevice {

@@ -12,11 +12,11 @@ use super::attachment::Attachment;
 use super::config::XdpConfig;
 use super::monitor::XdpMonitor;
 use super::open::{fit, open};
-use super::open_error::XdpOpenError;
 use super::receive::XdpRx;
 use super::receiving_lane::ReceivingLane;
 use super::shared_receive::{SharedRing, SharedXdpRx};
 use super::transmit::XdpTx;
+use crate::backend::interface_error::InterfaceError;
 use crate::device::{Device, DeviceMonitor, QueuePair, RxQueue};
 use crate::sys::xdp_socket::XdpSocket;
 
@@ -39,7 +39,7 @@ impl XdpDevice {
     ///
     /// # Errors
     /// As [`XdpDevice::open`].
-    pub fn check(config: &XdpConfig, buffers: usize) -> Result<(), XdpOpenError> {
+    pub fn check(config: &XdpConfig, buffers: usize) -> Result<(), InterfaceError> {
         fit(config, buffers).map(drop)
     }
 
@@ -48,8 +48,8 @@ impl XdpDevice {
     /// being copied.
     ///
     /// # Errors
-    /// [`XdpOpenError`], which states what to do about it.
-    pub fn open(config: XdpConfig, pool: &Mempool) -> Result<XdpDevice, XdpOpenError> {
+    /// [`InterfaceError`], which states what to do about it.
+    pub fn open(config: XdpConfig, pool: &Mempool) -> Result<XdpDevice, InterfaceError> {
         let (attachment, rings) = open(&config, pool)?;
         let attachment = Arc::new(attachment);
         let claimants = attachment.claimants;
@@ -57,9 +57,9 @@ impl XdpDevice {
         let mut queues = Vec::new();
         for (number, rings) in rings.into_iter().enumerate() {
             let any = watch(attachment.receive_sockets(number));
-            let any = any.map_err(|error| XdpOpenError::Socket {
+            let any = any.map_err(|error| InterfaceError::SetUp {
                 interface: config.interface.clone(),
-                what: "watch sockets",
+                doing: "watch sockets",
                 source: error.into(),
             })?;
             let lane = ReceivingLane::new(any, number, config.device, attachment.clone());

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rheostat_base::QueueId;
 use rheostat_kernel::Interface;
-use rheostat_kernel::capability::{self, Capability};
+use rheostat_kernel::capability::Capability;
 use rheostat_kernel::xdp_features;
 use rheostat_packet::mbuf::PoolArea;
 use rheostat_packet::{BURST, Loans, Mempool, PoolCache};
@@ -19,11 +19,11 @@ use super::busy_poll::BusyPoll;
 use super::config::{CopyMode, XdpConfig};
 use super::counters::Counters;
 use super::frame_rings::FrameRings;
-use super::open_error::XdpOpenError;
 use super::release::{self, ReleaseProbe};
 use super::ring::{Consumer, Producer};
 use super::transmit_state::{AT_ONCE, TransmitState};
 use crate::backend::bpf::{AttachMode, XdpProgram};
+use crate::backend::interface_error::InterfaceError;
 use crate::sys::ring_mapping::RingMapping;
 use crate::sys::xdp_socket::{Descriptor, PACKET_HEADROOM, Place, Transfer, XdpSocket};
 
@@ -66,45 +66,51 @@ struct Way {
     pieces: bool,
 }
 
-/// What opening the sockets came to.
+/// The sockets of a device, bound, and their rings.
 struct Bound {
     // Dropped first: a mapping keeps its socket.
-    rings: Vec<LaneRings>,
     /// FILL and COMPLETION, by hardware queue.
     frames: Vec<[FrameRing; 2]>,
-    /// By lane, and then by hardware queue: those with RX rings.
-    sockets: Vec<Vec<XdpSocket>>,
-    /// By lane: the one with a TX ring, if it is none of them.
-    senders: Vec<Option<XdpSocket>>,
+    lanes: Vec<BoundLane>,
 }
 
-/// Which lanes receive from which sockets.
-#[derive(Clone, Copy, Debug)]
-struct Lanes {
-    lanes: u16,
-    /// So many in a row receive from the same rings.
-    claimants: u16,
-    hardware_queues: u32,
+/// The part of a lane.
+#[derive(Default)]
+struct BoundLane {
+    // Dropped first: a mapping keeps its socket.
+    receive: Vec<Consumer<PacketRing>>,
+    transmit: Option<Producer<PacketRing>>,
+    /// By hardware queue: those with RX rings.
+    sockets: Vec<XdpSocket>,
+    /// The one with a TX ring, if it is none of them.
+    sender: Option<XdpSocket>,
 }
 
 /// Why sockets could not be opened.
 struct Refusal {
-    what: &'static str,
+    doing: &'static str,
     queue: u32,
     error: Errno,
+}
+
+/// The refusal of a step on a hardware queue.
+fn refuse<E: Into<io::Error>>(doing: &'static str, queue: u32) -> impl Fn(E) -> Refusal {
+    move |error| {
+        let error = Errno::from_io_error(&error.into()).unwrap_or(Errno::IO);
+        Refusal { doing, queue, error }
+    }
 }
 
 /// Opens the device that `config` describes, with buffers from `pool`.
 pub(super) fn open(
     config: &XdpConfig,
     pool: &Mempool,
-) -> Result<(Attachment, Vec<LaneRings>), XdpOpenError> {
+) -> Result<(Attachment, Vec<LaneRings>), InterfaceError> {
     let area = pool.area();
     check(config, &area)?;
-    let Fit { interface, index, hardware_queues, mtu, sizes } = fit(config, pool.capacity())?;
-    let long = mtu + LONGEST_LINK_HEADER > area.stride - area.headroom;
-    let lanes = Lanes { lanes: config.queues, claimants: config.claimants, hardware_queues };
-    let (bound, way) = bind(config, index, lanes, sizes, &area, long)?;
+    let fit = fit(config, pool.capacity())?;
+    let (bound, way) = Binding { config, area, fit: &fit }.bind()?;
+    let Fit { interface, index, hardware_queues, mtu, sizes } = fit;
 
     let mut program = XdpProgram::load_fenced(&config.programs(), config.fence)?;
     if let Some(placement) = &config.placement {
@@ -113,40 +119,41 @@ pub(super) fn open(
     }
     for lane in 0..config.queues {
         let receiving = lane - lane % config.claimants;
-        for (queue, socket) in (0..).zip(&bound.sockets[usize::from(receiving)]) {
+        for (queue, socket) in (0..).zip(&bound.lanes[usize::from(receiving)].sockets) {
             program.register(queue, lane, std::os::fd::AsFd::as_fd(socket))?;
         }
     }
+    let fails = |doing, needed| InterfaceError::set_up(doing, &config.interface, needed);
     let probe = |queue| ReleaseProbe::new(Place { interface: index, queue });
     let probes = match way.transfer {
         Transfer::Zero => (0..hardware_queues).map(probe).collect::<io::Result<Vec<_>>>(),
         Transfer::Copy => Ok(Vec::new()),
     };
-    let probes = probes.map_err(|source| XdpOpenError::Socket {
-        interface: config.interface.clone(),
-        what: "make a socket that waits for its release",
-        source,
-    })?;
-    let Bound { rings, frames, sockets, senders } = bound;
-    let queues = frames.into_iter().map(|[fill, completion]| {
+    let probes =
+        probes.map_err(fails("make a socket that waits for its release", Capability::NetRaw))?;
+    let queues = bound.frames.into_iter().map(|[fill, completion]| {
         // SAFETY: these are the rings of sockets that work in the pool, and every address on them is
         // lent through these loans.
         unsafe { FrameRings::new(Loans::new(pool), fill, completion) }
     });
-    let sockets = sockets.into_iter().zip(senders);
-    let lanes = sockets.zip(&rings).zip(0..).map(|(((sockets, sender), rings), lane)| {
-        let transmit_queue = Attachment::transmit_queue(QueueId(lane), hardware_queues as usize);
+    let mut rings = Vec::new();
+    let lanes = bound.lanes.into_iter().zip(0..).map(|(lane, number)| {
+        let BoundLane { receive, transmit, sockets, sender } = lane;
+        let transmit = transmit.expect("each lane sends on one of the queues");
+        let transmit_queue = Attachment::transmit_queue(QueueId(number), hardware_queues as usize);
         let at_once = AT_ONCE.min(config.descriptors);
         let sending = sender.as_ref().unwrap_or_else(|| &sockets[transmit_queue]);
-        let is_told = sending.set_transmit_budget(at_once).is_ok();
-        let at_once = if is_told { at_once } else { BURST as u32 };
-        LaneSockets {
-            waiting: rings.receive.iter().map(Consumer::gauge).collect(),
-            transmit: TransmitState::new(rings.transmit.gauge(), way.transfer, at_once),
+        let has_budget = sending.set_transmit_budget(at_once).is_ok();
+        let at_once = if has_budget { at_once } else { BURST as u32 };
+        let lane = LaneSockets {
+            waiting: receive.iter().map(Consumer::gauge).collect(),
+            transmit: TransmitState::new(transmit.gauge(), way.transfer, at_once),
             transmit_queue,
             sockets,
             sender,
-        }
+        };
+        rings.push(LaneRings { receive, transmit });
+        lane
     });
     // From here on, whatever goes wrong, dropping the attachment gives everything up in order.
     let mut attachment = Attachment {
@@ -181,19 +188,10 @@ pub(super) fn open(
     if let Some(budget) = config.busy_poll {
         let sockets = attachment.lanes.iter().flat_map(LaneSockets::all);
         let started = BusyPoll::start(index, sockets, budget);
-        attachment.busy_poll = Some(started.map_err(|error| refuse_busy_poll(config, error))?);
+        let polling = "have lanes poll the driver's queues (`busy_poll`)";
+        attachment.busy_poll = Some(started.map_err(fails(polling, Capability::NetAdmin))?);
     }
     Ok((attachment, rings))
-}
-
-fn refuse_busy_poll(config: &XdpConfig, source: io::Error) -> XdpOpenError {
-    let what = "have lanes poll the driver's queues (`busy_poll`)";
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            XdpOpenError::Permission(capability::Refusal::new(what, &[Capability::NetAdmin]))
-        }
-        _ => XdpOpenError::Socket { interface: config.interface.clone(), what, source },
-    }
 }
 
 /// An interface that fits a configuration.
@@ -207,54 +205,54 @@ pub(super) struct Fit {
 }
 
 /// Looks at the interface without opening anything, for a pool of so many buffers.
-pub(super) fn fit(config: &XdpConfig, buffers: usize) -> Result<Fit, XdpOpenError> {
+pub(super) fn fit(config: &XdpConfig, buffers: usize) -> Result<Fit, InterfaceError> {
     let missing =
-        |source| XdpOpenError::NoInterface { interface: config.interface.clone(), source };
+        |source| InterfaceError::NoInterface { interface: config.interface.clone(), source };
     let interface = Interface::new(&config.interface).map_err(missing)?;
     let index = interface.index().map_err(missing)?;
     let hardware_queues = interface.receive_queues().map_err(missing)?;
     if config.ordered && hardware_queues > 1 {
         let interface = config.interface.clone();
-        return Err(XdpOpenError::Ordered { interface, queues: hardware_queues });
+        return Err(InterfaceError::Ordered { interface, queues: hardware_queues });
     }
     let mtu = interface.mtu().map_err(missing)? as usize;
     let sizes = sizes(config, buffers, hardware_queues)?;
     // What the driver does not state, the kernel answers when the sockets are bound.
     if config.copy == CopyMode::Zero && xdp_features(index).is_ok_and(|driver| !driver.zero_copy) {
         let (interface, source) = (config.interface.clone(), Errno::OPNOTSUPP.into());
-        return Err(XdpOpenError::NoZeroCopy { interface, source });
+        return Err(InterfaceError::NoZeroCopy { interface, source });
     }
     Ok(Fit { interface, index, hardware_queues, mtu, sizes })
 }
 
-fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), XdpOpenError> {
+fn check(config: &XdpConfig, area: &PoolArea) -> Result<(), InterfaceError> {
     if config.queues == 0 {
-        return Err(XdpOpenError::NoQueue);
+        return Err(InterfaceError::NoQueue);
     }
     let (lanes, claimants) = (config.queues, config.claimants);
     if claimants == 0 || !lanes.is_multiple_of(claimants) {
-        return Err(XdpOpenError::Claimants { lanes, claimants });
+        return Err(InterfaceError::Claimants { lanes, claimants });
     }
     let descriptors = config.descriptors;
     if !descriptors.is_power_of_two() || !(64..=32_768).contains(&descriptors) {
-        return Err(XdpOpenError::Descriptors(descriptors));
+        return Err(InterfaceError::Descriptors(descriptors));
     }
     let (stride, headroom) = (area.stride, area.headroom);
     if !matches!(stride, 2_048 | 4_096) || !(PACKET_HEADROOM..stride).contains(&headroom) {
-        return Err(XdpOpenError::Layout { stride, headroom });
+        return Err(InterfaceError::Layout { stride, headroom });
     }
     Ok(())
 }
 
 /// A quarter of the pool at most waits for packets, so that there is something left to work with; a
 /// lane that is slow fills its own ring and not those of the others, unless they share it.
-fn sizes(config: &XdpConfig, buffers: usize, queues: u32) -> Result<Sizes, XdpOpenError> {
+fn sizes(config: &XdpConfig, buffers: usize, queues: u32) -> Result<Sizes, InterfaceError> {
     let (lanes, rings) = (u32::from(config.queues), u32::from(config.queues / config.claimants));
     let share = (buffers / 4) as u32 / queues;
     let least = 2 * BURST as u32;
     if share < least {
         let needed = (4 * least * queues) as usize;
-        return Err(XdpOpenError::PoolTooSmall { buffers, queues, needed });
+        return Err(InterfaceError::PoolTooSmall { buffers, queues, needed });
     }
     let wanted = config.descriptors.saturating_mul(rings).min(share).min(32_768);
     let for_each = (wanted / rings).max(least).min(config.descriptors);
@@ -268,157 +266,134 @@ fn sizes(config: &XdpConfig, buffers: usize, queues: u32) -> Result<Sizes, XdpOp
     })
 }
 
-/// Binds sockets in the best way that works.
-fn bind(
-    config: &XdpConfig,
-    index: u32,
-    lanes: Lanes,
-    sizes: Sizes,
-    area: &PoolArea,
-    long: bool,
-) -> Result<(Bound, Way), XdpOpenError> {
-    let zero = Way { transfer: Transfer::Zero, pieces: long };
-    let copy = [true, false].map(|pieces| Way { transfer: Transfer::Copy, pieces });
-    let ways = match config.copy {
-        CopyMode::Zero => vec![zero],
-        // In front of a generic program there is nothing to work without a copy.
-        CopyMode::Auto if config.mode != AttachMode::Generic => [&[zero], &copy[..]].concat(),
-        CopyMode::Auto | CopyMode::Copy => copy.to_vec(),
-    };
-    let last = ways.len() - 1;
-    for (number, way) in ways.into_iter().enumerate() {
-        match bind_patiently(lanes, index, sizes, area, way) {
-            Ok(bound) => return Ok((bound, way)),
-            // Refusals that are the same for every way.
-            Err(refusal) if matches!(refusal.error, Errno::PERM | Errno::ACCESS | Errno::BUSY) => {
-                return Err(refusal.explain(config, area, way));
-            }
-            Err(refusal) if number == last => return Err(refusal.explain(config, area, way)),
-            Err(_) => {}
-        }
-    }
-    unreachable!("the last way was returned from")
-}
-
-/// Binds sockets; waits for a queue that its last owner, maybe killed a moment ago, is about to lose.
-fn bind_patiently(
-    lanes: Lanes,
-    index: u32,
-    sizes: Sizes,
-    area: &PoolArea,
-    way: Way,
-) -> Result<Bound, Refusal> {
-    let timeout = Instant::now() + release::TIMEOUT;
-    loop {
-        match bind_all(lanes, index, sizes, area, way) {
-            Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < timeout => {
-                std::thread::sleep(release::INTERVAL);
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-/// Makes and binds the sockets of all lanes on all hardware queues: of lanes that share RX rings, the first has the sockets
-/// that receive, and each of the others one to send through. The memory is registered anew for
-/// each device, so that devices live and work independently of each other; within a device all sockets
-/// share the registration of the first.
-fn bind_all(
-    lanes: Lanes,
-    index: u32,
-    sizes: Sizes,
-    area: &PoolArea,
-    way: Way,
-) -> Result<Bound, Refusal> {
-    let Lanes { lanes, claimants, hardware_queues: queues } = lanes;
-    let mut bound = Bound {
-        rings: Vec::new(),
-        frames: Vec::new(),
-        sockets: (0..lanes).map(|_| Vec::new()).collect(),
-        senders: (0..lanes).map(|_| None).collect(),
-    };
-    let mut receive: Vec<Vec<_>> = (0..lanes).map(|_| Vec::new()).collect();
-    let mut transmit: Vec<Option<PacketRing>> = (0..lanes).map(|_| None).collect();
-    for queue in 0..queues {
-        let place = Place { interface: index, queue };
-        for lane in 0..usize::from(lanes) {
-            let receives = lane.is_multiple_of(claimants.into());
-            let sends =
-                Attachment::transmit_queue(QueueId(lane as u16), queues as usize) == queue as usize;
-            if !receives && !sends {
-                continue;
-            }
-            let refuse = |what| move |error| Refusal { what, queue, error };
-            let refuse_io = |what| {
-                move |error: io::Error| {
-                    let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                    Refusal { what, queue, error }
-                }
-            };
-            let socket = XdpSocket::new().map_err(refuse("open an AF_XDP socket"))?;
-            let is_owner = (queue, lane) == (0, 0);
-            if is_owner {
-                // SAFETY: the pool's memory stays mapped while buffers are lent, and the record of
-                // loans holds the pool; what is posted is lent.
-                unsafe { socket.register(area) }.map_err(refuse(REGISTER))?;
-            }
-            if lane == 0 {
-                let (fill, completion) = socket
-                    .frame_rings(sizes.fill, sizes.completion)
-                    .map_err(refuse_io("make FILL and COMPLETION rings"))?;
-                bound.frames.push([fill, completion].map(Arc::new));
-            }
-            if receives {
-                let ring =
-                    socket.receive_ring(sizes.receive).map_err(refuse_io("make an RX ring"))?;
-                receive[lane].push(Consumer::new(Arc::new(ring)));
-            }
-            if sends {
-                let ring =
-                    socket.transmit_ring(sizes.transmit).map_err(refuse_io("make a TX ring"))?;
-                transmit[lane] = Some(Arc::new(ring));
-            }
-            let outcome = match lane {
-                0 if is_owner => socket.bind(place, way.transfer, way.pieces),
-                0 => socket.bind_shared(place, &bound.sockets[0][0]),
-                _ => socket.bind_shared(place, &bound.sockets[0][queue as usize]),
-            };
-            outcome.map_err(refuse("bind a socket"))?;
-            match receives {
-                true => bound.sockets[lane].push(socket),
-                false => bound.senders[lane] = Some(socket),
-            }
-        }
-    }
-    bound.rings = receive
-        .into_iter()
-        .zip(transmit)
-        .map(|(receive, transmit)| LaneRings {
-            receive,
-            transmit: Producer::new(transmit.expect("each lane sends on one of the queues")),
-        })
-        .collect();
-    Ok(bound)
+/// What the sockets of a device are bound by.
+struct Binding<'a> {
+    config: &'a XdpConfig,
+    area: PoolArea,
+    fit: &'a Fit,
 }
 
 const REGISTER: &str = "share the packet buffers with the kernel";
 
-impl Refusal {
-    fn explain(self, config: &XdpConfig, area: &PoolArea, way: Way) -> XdpOpenError {
-        let interface = config.interface.clone();
-        let source = io::Error::from(self.error);
-        match self.error {
-            Errno::PERM | Errno::ACCESS => {
-                let needed = [Capability::NetRaw];
-                XdpOpenError::Permission(capability::Refusal::new(self.what, &needed))
+impl Binding<'_> {
+    /// Binds sockets in the best way that works.
+    fn bind(&self) -> Result<(Bound, Way), InterfaceError> {
+        let XdpConfig { copy, mode, .. } = *self.config;
+        let pieces = self.fit.mtu + LONGEST_LINK_HEADER > self.area.stride - self.area.headroom;
+        let zero = Way { transfer: Transfer::Zero, pieces };
+        let with_copy = [true, false].map(|pieces| Way { transfer: Transfer::Copy, pieces });
+        let ways = match copy {
+            CopyMode::Zero => vec![zero],
+            // In front of a generic program there is nothing to work without a copy.
+            CopyMode::Auto if mode != AttachMode::Generic => [&[zero], &with_copy[..]].concat(),
+            CopyMode::Auto | CopyMode::Copy => with_copy.to_vec(),
+        };
+        let last = ways.len() - 1;
+        for (number, way) in ways.into_iter().enumerate() {
+            match self.bind_patiently(way) {
+                Ok(bound) => return Ok((bound, way)),
+                Err(refusal) if number == last || refusal.holds_for_every_way() => {
+                    return Err(self.explain(&refusal, way));
+                }
+                Err(_) => {}
             }
-            Errno::BUSY => XdpOpenError::Busy { interface, queue: self.queue },
-            Errno::NOBUFS | Errno::NOMEM if self.what == REGISTER => {
-                XdpOpenError::Memory { bytes: area.bytes, source }
-            }
-            Errno::NODEV => XdpOpenError::NoInterface { interface, source },
-            _ if way.transfer == Transfer::Zero => XdpOpenError::NoZeroCopy { interface, source },
-            _ => XdpOpenError::Socket { interface, what: self.what, source },
         }
+        unreachable!("the last way was returned from")
+    }
+
+    /// Binds sockets; waits for a queue that its last owner, maybe killed a moment ago, is about to lose.
+    fn bind_patiently(&self, way: Way) -> Result<Bound, Refusal> {
+        let timeout = Instant::now() + release::TIMEOUT;
+        loop {
+            match self.bind_all(way) {
+                Err(refusal) if refusal.error == Errno::BUSY && Instant::now() < timeout => {
+                    std::thread::sleep(release::INTERVAL);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Makes and binds the sockets of all lanes on all hardware queues: of lanes that share RX rings, the first has the
+    /// sockets that receive, and each of the others one to send through. The memory is registered anew for
+    /// each device, so that devices live and work independently of each other; within a device all sockets
+    /// share the registration of the first.
+    fn bind_all(&self, way: Way) -> Result<Bound, Refusal> {
+        let Fit { index: interface, hardware_queues, ref sizes, .. } = *self.fit;
+        let lanes = usize::from(self.config.queues);
+        let lanes = std::iter::repeat_with(BoundLane::default).take(lanes).collect();
+        let mut bound = Bound { frames: Vec::new(), lanes };
+        for queue in 0..hardware_queues {
+            let place = Place { interface, queue };
+            for number in 0..self.config.queues {
+                let receives = number.is_multiple_of(self.config.claimants);
+                let transmit_queue =
+                    Attachment::transmit_queue(QueueId(number), hardware_queues as usize);
+                let sends = transmit_queue == queue as usize;
+                if !receives && !sends {
+                    continue;
+                }
+                let socket = XdpSocket::new().map_err(refuse("open an AF_XDP socket", queue))?;
+                let is_owner = (queue, number) == (0, 0);
+                if is_owner {
+                    // SAFETY: the pool's memory stays mapped while buffers are lent, and the record of
+                    // loans holds the pool; what is posted is lent.
+                    unsafe { socket.register(&self.area) }.map_err(refuse(REGISTER, queue))?;
+                }
+                if number == 0 {
+                    let frames = socket.frame_rings(sizes.fill, sizes.completion);
+                    let (fill, completion) =
+                        frames.map_err(refuse("make FILL and COMPLETION rings", queue))?;
+                    bound.frames.push([fill, completion].map(Arc::new));
+                }
+                let first =
+                    bound.lanes[0].sockets.get(if number == 0 { 0 } else { queue as usize });
+                let (receive, transmit) = (
+                    receives.then(|| socket.receive_ring(sizes.receive)).transpose(),
+                    sends.then(|| socket.transmit_ring(sizes.transmit)).transpose(),
+                );
+                let receive = receive.map_err(refuse("make an RX ring", queue))?;
+                let transmit = transmit.map_err(refuse("make a TX ring", queue))?;
+                let outcome = match first {
+                    Some(first) => socket.bind_shared(place, first),
+                    None => socket.bind(place, way.transfer, way.pieces),
+                };
+                outcome.map_err(refuse("bind a socket", queue))?;
+                let lane = &mut bound.lanes[usize::from(number)];
+                lane.receive.extend(receive.map(|ring| Consumer::new(Arc::new(ring))));
+                if let Some(ring) = transmit {
+                    lane.transmit = Some(Producer::new(Arc::new(ring)));
+                }
+                match receives {
+                    true => lane.sockets.push(socket),
+                    false => lane.sender = Some(socket),
+                }
+            }
+        }
+        Ok(bound)
+    }
+
+    fn explain(&self, refusal: &Refusal, way: Way) -> InterfaceError {
+        let Refusal { doing, queue, error } = *refusal;
+        let interface = self.config.interface.clone();
+        let source = io::Error::from(error);
+        match error {
+            Errno::BUSY => InterfaceError::Busy { interface, queue },
+            Errno::NOBUFS | Errno::NOMEM if doing == REGISTER => {
+                InterfaceError::Memory { bytes: self.area.bytes, source }
+            }
+            Errno::NODEV => InterfaceError::NoInterface { interface, source },
+            _ if way.transfer == Transfer::Zero && !refusal.holds_for_every_way() => {
+                InterfaceError::NoZeroCopy { interface, source }
+            }
+            _ => InterfaceError::set_up(doing, &interface, Capability::NetRaw)(source),
+        }
+    }
+}
+
+impl Refusal {
+    /// Whether other ways to bind would be refused, too.
+    fn holds_for_every_way(&self) -> bool {
+        matches!(self.error, Errno::PERM | Errno::ACCESS | Errno::BUSY)
     }
 }

@@ -1,13 +1,15 @@
 //! The interface while it is a device: its queues and programs.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rheostat_kernel::Interface;
+use rheostat_kernel::capability::{Capability, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::config::TapConfig;
-use super::open_error::TapOpenError;
 use crate::backend::bpf::TapPrograms;
+use crate::backend::interface_error::InterfaceError;
 use crate::sys::tap::TapQueue;
 
 /// What holds on to the interface.
@@ -25,9 +27,9 @@ pub(super) struct Attachment {
 
 impl Attachment {
     /// Everything in place, and no packet let through yet.
-    pub(super) fn new(config: &TapConfig) -> Result<Attachment, TapOpenError> {
+    pub(super) fn new(config: &TapConfig) -> Result<Attachment, InterfaceError> {
         if config.queues == 0 {
-            return Err(TapOpenError::NoQueue);
+            return Err(InterfaceError::NoQueue);
         }
         let mut programs = TapPrograms::load(&config.programs(), config.fence)?;
         if let Some(placement) = &config.placement {
@@ -38,19 +40,19 @@ impl Attachment {
         let mut queues = Vec::new();
         for _ in 0..config.queues {
             let (queue, called) =
-                TapQueue::attach(&name).map_err(|source| TapOpenError::attach(&name, source))?;
+                TapQueue::attach(&name).map_err(|source| refusal(&name, source))?;
             name = called;
             queues.push(queue);
         }
         let fails = |doing| {
             let interface = name.clone();
-            move |source| TapOpenError::SetUp { doing, interface, source }
+            move |source| InterfaceError::SetUp { doing, interface, source }
         };
         // Programs and offloads are the interface's, whichever queue sets them.
         queues[0].set_filter(programs.gate()).map_err(fails("set the filter"))?;
         queues[0].set_steering(programs.steering()).map_err(fails("set the steering"))?;
         queues[0].set_offload().map_err(fails("set the offloads"))?;
-        let interface = Interface::new(&name).map_err(fails("learn the state"))?;
+        let interface = Interface::new(&name).map_err(fails("read the state"))?;
         interface.set_up().map_err(fails("change the state"))?;
         let begun = queues.iter().map(|_| AtomicBool::new(false)).collect();
         let mut attachment =
@@ -76,5 +78,20 @@ impl Attachment {
         // What the filter does not take is dropped, too.
         let unwanted = self.dropped_before + self.programs.object.counters().passed;
         Some(dropped.saturating_sub(unwanted))
+    }
+}
+
+/// The error of attaching a queue to `interface`.
+fn refusal(interface: &str, source: io::Error) -> InterfaceError {
+    let interface = interface.to_owned();
+    match source.raw_os_error() {
+        None if source.kind() == io::ErrorKind::InvalidInput => InterfaceError::Name(interface),
+        Some(libc::EACCES) => InterfaceError::Closed,
+        Some(libc::EPERM) => {
+            InterfaceError::Permission(Refusal::new("make tap interfaces", &[Capability::NetAdmin]))
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => InterfaceError::NoTun,
+        Some(libc::EBUSY | libc::EINVAL | libc::EEXIST) => InterfaceError::Occupied { interface },
+        _ => InterfaceError::SetUp { doing: "attach a queue", interface, source },
     }
 }

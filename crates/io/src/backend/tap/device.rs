@@ -11,11 +11,11 @@ use rheostat_steer::IndirectionTable;
 use super::attachment::Attachment;
 use super::config::TapConfig;
 use super::monitor::{State, TapMonitor};
-use super::open_error::TapOpenError;
 use super::receive::TapRx;
 use super::transmit::TapTx;
 use crate::backend::bpf::ProgramCounters;
 use crate::backend::intake::Intake;
+use crate::backend::interface_error::InterfaceError;
 use crate::backend::socket_counters::SocketCounters;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 
@@ -34,14 +34,14 @@ impl TapDevice {
     ///
     /// # Errors
     /// As [`TapDevice::open`].
-    pub fn check(interface: &str) -> Result<(), TapOpenError> {
+    pub fn check(interface: &str) -> Result<(), InterfaceError> {
         if !Path::new("/dev/net/tun").exists() {
-            return Err(TapOpenError::NoTun);
+            return Err(InterfaceError::NoTun);
         }
         let folder = Path::new("/sys/class/net").join(interface);
         match is_suitable(fs::read_to_string(folder.join("tun_flags")).ok().as_deref()) {
             false if folder.exists() => {
-                Err(TapOpenError::Occupied { interface: interface.to_owned() })
+                Err(InterfaceError::Occupied { interface: interface.to_owned() })
             }
             _ => Ok(()),
         }
@@ -51,8 +51,8 @@ impl TapDevice {
     /// buffers of the lanes' pool.
     ///
     /// # Errors
-    /// [`TapOpenError`], which states what to do about it.
-    pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, TapOpenError> {
+    /// [`InterfaceError`], which states what to do about it.
+    pub fn open(config: TapConfig, _pool: &Mempool) -> Result<TapDevice, InterfaceError> {
         let attachment = Arc::new(Attachment::new(&config)?);
         let counters = Arc::new(SocketCounters::new(config.queues.into()));
         let stamps = config.stamps.clone();
