@@ -4,12 +4,14 @@
 //! Packets come from a [`crate::Source`] and go to a [`crate::Sink`]. One of three drivers
 //! makes them arrive; see [`Driver`].
 
+mod answering;
 mod config;
 mod counters;
 pub(super) mod descriptor_ring;
 mod driver;
-mod monitor;
+mod engine;
 mod nic;
+mod nic_thread;
 mod pacing;
 mod packet_hash;
 mod pumped;

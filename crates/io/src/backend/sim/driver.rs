@@ -2,13 +2,25 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rheostat_base::{ClockSource, Time};
-use rheostat_packet::{Mempool, PoolCache};
+use rheostat_packet::{Mbuf, Mempool, PoolCache};
+use rheostat_steer::GenerationTable;
 
+use super::counters::{self, Arrivals, Sent};
+use super::descriptor_ring::{Gauge, NicSide};
+use super::engine::Engine;
 use super::nic::Nic;
+use super::nic_thread::{NicThread, Pause};
+use super::queue_event::QueueEvent;
+use super::replies::Replies;
+use super::{Pacing, SimConfig};
+use crate::Source;
+use crate::backend::shared_ring::Claimants;
+use crate::device::{DeviceCounters, DeviceMonitor, SourceMonitor};
+use crate::replay_barrier::ReplayBarrier;
+use crate::sharing::SharingCounters;
 
 /// Frames one poll of the pumped driver, or one turn of the thread, delivers at most.
 const TURN: usize = 64;
@@ -27,25 +39,40 @@ pub(super) struct Drive {
     ended: AtomicBool,
     /// Whether nothing arrives yet. Relaxed: the NIC's lock orders what follows.
     awaits_begin: AtomicBool,
+    lossless: bool,
+    arrivals: Arc<[Arrivals]>,
+    waiting: Vec<Gauge<Mbuf>>,
+    /// Of each ring that several lanes empty.
+    claimants: Vec<Arc<Claimants>>,
+    /// Where a peer answers what the device sends.
+    replies: Option<Arc<Replies>>,
+    pub(super) sent: Vec<Arc<Sent>>,
 }
 
 impl Drive {
-    pub(super) fn new(nic: Nic) -> Drive {
+    /// A NIC of `config` that puts what `source` has into `rings`, behind `table`.
+    pub(super) fn new(
+        config: &SimConfig,
+        source: Box<dyn Source>,
+        (rings, claimants): (Vec<NicSide<Mbuf>>, Vec<Arc<Claimants>>),
+        table: Arc<GenerationTable>,
+        events: Vec<Arc<QueueEvent>>,
+        replies: Option<Arc<Replies>>,
+    ) -> Drive {
+        let arrivals: Arc<[Arrivals]> = rings.iter().map(|_| Arrivals::default()).collect();
+        let waiting = rings.iter().map(NicSide::gauge).collect();
+        let nic = Nic::new(config, source, rings, table, arrivals.clone(), events, replies.clone());
         Drive {
             nic: Mutex::new(nic),
             ended: AtomicBool::new(false),
             awaits_begin: AtomicBool::new(false),
+            lossless: config.pacing == Pacing::Lossless,
+            arrivals,
+            waiting,
+            claimants,
+            replies,
+            sent: (0..config.queues).map(|_| Arc::default()).collect(),
         }
-    }
-
-    /// Lets nothing arrive before [`Drive::begin`].
-    pub(super) fn await_begin(&self) {
-        self.awaits_begin.store(true, Ordering::Relaxed);
-    }
-
-    /// Packets arrive from now on.
-    pub(super) fn begin(&self) {
-        self.awaits_begin.store(false, Ordering::Relaxed);
     }
 
     fn has_begun(&self) -> bool {
@@ -73,26 +100,6 @@ impl Drive {
         })
     }
 
-    /// Whether no more packets will be enqueued.
-    pub(super) fn ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
-    }
-
-    /// Ends the source. When this returns, nothing more will be enqueued.
-    pub(super) fn stop(&self) {
-        self.turn(self.lock(), Nic::stop);
-    }
-
-    /// The stamp of the first packet, before any has been delivered.
-    pub(super) fn first_stamp(&self) -> Option<Time> {
-        self.turn(self.lock(), Nic::first_stamp)
-    }
-
-    /// What the source states about itself.
-    pub(super) fn progress(&self) -> Option<f64> {
-        self.lock().progress()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Nic> {
         // A panic in a source leaves the NIC at a packet boundary.
         self.nic.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,6 +111,53 @@ impl Drive {
             self.ended.store(true, Ordering::Release);
         }
         result
+    }
+}
+
+impl Engine for Drive {
+    fn await_begin(&self) {
+        self.awaits_begin.store(!self.lossless, Ordering::Relaxed);
+    }
+
+    fn replay_by(&self, barrier: Arc<ReplayBarrier>) {
+        self.turn(self.lock(), |nic| nic.replay_by(barrier));
+    }
+}
+
+impl DeviceMonitor for Drive {
+    fn counters(&self) -> DeviceCounters {
+        counters::sum(self.arrivals.iter(), &self.sent)
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+            && self.replies.as_ref().is_none_or(|replies| replies.is_empty())
+            && self.waiting.iter().all(|queue| queue.backlog() == 0)
+    }
+
+    fn stop(&self) {
+        self.turn(self.lock(), |nic| {
+            nic.stop();
+            self.replies.iter().for_each(|replies| replies.stop());
+        });
+    }
+
+    fn sharing(&self) -> Vec<SharingCounters> {
+        self.claimants.iter().map(|claimants| claimants.sample()).collect()
+    }
+
+    fn source(&self) -> Option<&dyn SourceMonitor> {
+        Some(self)
+    }
+}
+
+impl SourceMonitor for Drive {
+    fn begin(&self, _now: Time) {
+        self.awaits_begin.store(false, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.lock().progress()
     }
 }
 
@@ -129,63 +183,32 @@ impl Stepper {
     }
 }
 
-/// The thread of a NIC that has one; ends with it.
-pub(super) struct DriverThread {
-    quit: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl DriverThread {
-    pub(super) fn start(
-        name: &str,
-        drive: Arc<Drive>,
-        clock: Arc<dyn ClockSource>,
-        pool: Mempool,
-    ) -> std::io::Result<DriverThread> {
-        let quit = Arc::new(AtomicBool::new(false));
-        let seen = quit.clone();
-        let thread = thread::Builder::new().name(format!("nic {name}")).spawn(move || {
-            // It needs none. What it could not give up is found when the run makes sure of it.
-            #[cfg(not(any(loom, shuttle)))]
-            let _ = rheostat_kernel::privileges::give_up();
-            let mut pool = PoolCache::new(pool);
-            // Relaxed: the flag publishes nothing. After the source has ended the thread goes on
-            // acknowledging rewritten tables.
-            while !seen.load(Ordering::Relaxed) {
-                if !drive.has_begun() {
-                    thread::sleep(SHORTEST_SLEEP);
-                    continue;
-                }
-                let now = clock.now();
-                let (delivered, next) = drive.turn(drive.lock(), |nic| {
-                    (nic.deliver(now, TURN, &mut pool), nic.next_due(now))
-                });
-                if delivered == 0 {
-                    wait(next.map(|next| next.since(now)));
-                }
-            }
-        })?;
-        Ok(DriverThread { quit, thread: Some(thread) })
-    }
-}
-
-/// Waits about as long as nothing is due; `None` when nothing more comes.
-fn wait(until_due: Option<Duration>) {
-    match until_due {
-        // Due, and still not delivered: lanes have to make room.
-        Some(Duration::ZERO) => thread::yield_now(),
-        Some(short) if short <= SHORTEST_SLEEP => std::hint::spin_loop(),
-        Some(long) => thread::sleep((long - SHORTEST_SLEEP).min(LONGEST_SLEEP)),
-        None => thread::sleep(LONGEST_SLEEP),
-    }
-}
-
-impl Drop for DriverThread {
-    fn drop(&mut self) {
-        self.quit.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It panicked only if the source did; that has been reported by its thread.
-            let _ = thread.join();
+/// Starts a thread that drives a NIC by `clock`, with buffers from `pool`. After the source has ended it goes on acknowledging
+/// rewritten tables.
+///
+/// # Errors
+/// What the operating system said.
+pub(super) fn start_thread(
+    name: &str,
+    drive: Arc<Drive>,
+    clock: Arc<dyn ClockSource>,
+    pool: Mempool,
+) -> std::io::Result<NicThread> {
+    let mut pool = PoolCache::new(pool);
+    NicThread::start(format!("nic {name}"), move || {
+        if !drive.has_begun() {
+            return Pause::Sleep(SHORTEST_SLEEP);
         }
-    }
+        let now = clock.now();
+        let (delivered, next) =
+            drive.turn(drive.lock(), |nic| (nic.deliver(now, TURN, &mut pool), nic.next_due(now)));
+        match next.map(|next| next.since(now)) {
+            _ if delivered > 0 => Pause::None,
+            // Due, and still not delivered: lanes have to make room.
+            Some(Duration::ZERO) => Pause::Yield,
+            Some(short) if short <= SHORTEST_SLEEP => Pause::None,
+            Some(long) => Pause::Sleep((long - SHORTEST_SLEEP).min(LONGEST_SLEEP)),
+            None => Pause::Sleep(LONGEST_SLEEP),
+        }
+    })
 }

@@ -1,8 +1,7 @@
 //! The side of the simulated NIC that faces the link: it takes arrivals from the source, hashes them,
 //! finds their queue in the indirection table, and writes them into descriptors or drops them.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::{Arrival, Source};
 use rheostat_base::{Counter, DeviceId, QueueId, Time};
@@ -10,13 +9,15 @@ use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
 use rheostat_steer::{GenerationTable, HashOptions, Side, Steering};
 
 use super::SimConfig;
+use super::answering::Answering;
 use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
+use super::engine::Replaying;
 use super::pacing::{Schedule, Slot};
 use super::packet_hash::packet_hash;
 use super::queue_event::QueueEvent;
 use super::replies::{Replies, Reply};
-use crate::replay_barrier::{Reader, ReplayBarrier};
+use crate::replay_barrier::ReplayBarrier;
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
 pub(super) struct Nic {
@@ -29,7 +30,8 @@ pub(super) struct Nic {
     queues: Vec<NicSide<Mbuf>>,
     /// Lanes that receive from each of them.
     claimants: usize,
-    arrivals: Arc<Arrivals>,
+    /// By ring.
+    arrivals: Arc<[Arrivals]>,
     /// The frame on the link: pulled from the source and not delivered yet.
     frame: Option<Frame>,
     /// The bytes of that frame.
@@ -41,7 +43,7 @@ pub(super) struct Nic {
     /// Arrivals so far, modulo 2^32.
     stamp: u32,
     /// Keeps packets in order that are misdirected, or that another device has, in a lossless run.
-    barrier: Arc<OnceLock<Replaying>>,
+    replaying: Option<Replaying>,
     /// Whether the last packet delivered is misdirected.
     misdirected_under_way: bool,
     /// The side that it comes from, where the sides have to wait for each other.
@@ -52,16 +54,7 @@ pub(super) struct Nic {
     events: Vec<Arc<QueueEvent>>,
     /// Whether the frame on the link waits for a buffer.
     starved: bool,
-    replies: Option<ArrivingReplies>,
-}
-
-/// Replies to what the device sends.
-struct ArrivingReplies {
-    replies: Arc<Replies>,
-    /// How far the NIC has looked through them.
-    looked: u64,
-    /// Those that are due and not delivered yet.
-    due: VecDeque<Reply>,
+    answering: Option<Answering>,
 }
 
 /// A frame that the source has given and that waits for its time, or for room.
@@ -70,12 +63,6 @@ struct Frame {
     slot: Slot,
     wire_len: u32,
     link: LinkType,
-}
-
-/// What devices share to keep packets in order, and this device's reader there if it reads without loss.
-pub(super) struct Replaying {
-    pub(super) barrier: Arc<ReplayBarrier>,
-    pub(super) reader: Option<Reader>,
 }
 
 /// What became of the frame on the link.
@@ -93,15 +80,15 @@ impl Nic {
         source: Box<dyn Source>,
         queues: Vec<NicSide<Mbuf>>,
         table: Arc<GenerationTable>,
-        arrivals: Arc<Arrivals>,
-        barrier: Arc<OnceLock<Replaying>>,
+        arrivals: Arc<[Arrivals]>,
         events: Vec<Arc<QueueEvent>>,
+        replies: Option<Arc<Replies>>,
     ) -> Nic {
         Nic {
             events,
             filled: vec![false; queues.len()],
             starved: false,
-            replies: None,
+            answering: replies.map(Answering::new),
             device: config.device,
             source,
             schedule: Schedule::new(config.pacing, config.link_rate),
@@ -116,16 +103,10 @@ impl Nic {
             packet: None,
             ended: false,
             stamp: 0,
-            barrier,
+            replaying: None,
             misdirected_under_way: false,
             side: None,
         }
-    }
-
-    /// The same with replies among what arrives, in an open loop.
-    pub(super) fn with_replies(self, replies: Arc<Replies>) -> Nic {
-        let replies = ArrivingReplies { replies, looked: 0, due: VecDeque::new() };
-        Nic { replies: Some(replies), ..self }
     }
 
     /// Delivers what has arrived by `now`, at most `limit` frames, and returns how many.
@@ -134,16 +115,14 @@ impl Nic {
         // been enqueued: an older call held the lock until it was done.
         self.table.acknowledge();
         let mut delivered = 0;
-        if let Some(ArrivingReplies { replies, looked, due }) = &mut self.replies {
-            replies.take_due(now.as_nanos().saturating_add(1), looked, |_, _| true, due);
+        if let Some(answering) = &mut self.answering {
+            answering.fetch(now.as_nanos().saturating_add(1), |_, _| true);
         }
         while delivered < limit {
             let frame = self.next_frame(now).filter(|frame| frame.slot.due <= now);
             // Of two that are due at once, the frame of the source comes first.
             let before = frame.map_or(u64::MAX, |frame| frame.slot.due.as_nanos());
-            let replies = self.replies.as_mut();
-            if let Some(reply) =
-                replies.and_then(|replies| replies.due.pop_front_if(|reply| reply.due < before))
+            if let Some(reply) = self.answering.as_mut().and_then(|replies| replies.pop_due(before))
             {
                 self.place_reply(&reply, pool);
                 delivered += 1;
@@ -167,7 +146,7 @@ impl Nic {
     /// one: no time, no feeder of the source, no buffer that is in use elsewhere.
     pub(super) fn announces(&self) -> bool {
         let reads = matches!(
-            self.barrier.get(),
+            &self.replaying,
             Some(Replaying { barrier, reader: Some(_) }) if barrier.is_announced()
         );
         reads && !self.starved && (self.ended || self.frame.is_some())
@@ -176,7 +155,7 @@ impl Nic {
     /// Wakes the lanes whose queues have got packets: of several that share a queue, one that sleeps, which wakes the next
     /// if more wait than it takes.
     fn announce(&mut self) {
-        let barrier = match self.barrier.get() {
+        let barrier = match &self.replaying {
             Some(Replaying { barrier, reader: Some(_) }) => Some(barrier),
             _ => None,
         };
@@ -199,9 +178,7 @@ impl Nic {
     /// When the next frame is due; `None` after the last.
     pub(super) fn next_due(&mut self, now: Time) -> Option<Time> {
         let frame = self.next_frame(now).map(|frame| frame.slot.due);
-        let reply = self.replies.as_ref().and_then(|ArrivingReplies { replies, looked, due }| {
-            due.front().map(|reply| reply.due).or_else(|| replies.next_due(*looked))
-        });
+        let reply = self.answering.as_ref().and_then(Answering::next_sent);
         frame.into_iter().chain(reply.map(Time::from_nanos)).min()
     }
 
@@ -220,20 +197,23 @@ impl Nic {
         self.ended = true;
         self.frame = None;
         self.packet = None;
-        if let Some(ArrivingReplies { replies, .. }) = self.replies.take() {
-            replies.stop();
-        }
+        self.answering = None;
         self.rest();
     }
 
-    /// The stamp of the first packet; `None` if there is none yet.
-    pub(super) fn first_stamp(&mut self) -> Option<Time> {
-        self.next_frame(Time::ZERO).map(|frame| frame.slot.timestamp)
+    /// See [`super::engine::Engine::replay_by`].
+    pub(super) fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
+        if self.replaying.is_none() {
+            let first =
+                |nic: &mut Nic| nic.next_frame(Time::ZERO).map(|frame| frame.slot.timestamp);
+            let reader = self.schedule.is_lossless().then(|| barrier.join(first(self)));
+            self.replaying = Some(Replaying { barrier, reader });
+        }
     }
 
     /// Lets no other device wait for a packet of this one.
     fn rest(&self) {
-        if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
+        if let Some(Replaying { barrier, reader: Some(reader) }) = &self.replaying {
             barrier.rest(*reader);
         }
     }
@@ -261,11 +241,13 @@ impl Nic {
         let mut packet = match buffered {
             Ok(packet) => packet,
             Err(AllocError::Empty) if self.schedule.is_lossless() => return Outcome::Blocked,
-            Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals.no_buffer)),
-            Err(AllocError::Oversize) => return self.arrive(frame, Some(&self.arrivals.oversize)),
+            Err(AllocError::Empty) => return self.arrive(frame, Some(&self.arrivals[0].no_buffer)),
+            Err(AllocError::Oversize) => {
+                return self.arrive(frame, Some(&self.arrivals[0].oversize));
+            }
         };
         let (mut misdirected, mut side) = (false, self.side);
-        if let Some(Replaying { barrier, reader: Some(reader) }) = self.barrier.get() {
+        if let Some(Replaying { barrier, reader: Some(reader) }) = &self.replaying {
             (misdirected, side) = course(&self.steering, &packet);
             let time = frame.slot.timestamp;
             let turns = misdirected
@@ -283,7 +265,7 @@ impl Nic {
             }
         }
         if self.schedule.keeps_stamps()
-            && let Some(Replaying { barrier, .. }) = self.barrier.get()
+            && let Some(Replaying { barrier, .. }) = &self.replaying
         {
             barrier.date(&mut packet);
         }
@@ -294,7 +276,7 @@ impl Nic {
                 self.misdirected_under_way = misdirected;
                 self.side = side;
                 self.filled[queue] = true;
-                if let Some(Replaying { barrier, .. }) = self.barrier.get() {
+                if let Some(Replaying { barrier, .. }) = &self.replaying {
                     barrier.deliver(1);
                 }
                 self.arrive(frame, None)
@@ -305,17 +287,18 @@ impl Nic {
             }
             Err(packet) => {
                 pool.free(packet);
-                self.arrive(frame, Some(&self.arrivals.queue_full[queue]))
+                self.arrive(frame, Some(&self.arrivals[queue].queue_full))
             }
         }
     }
 
     /// Puts a reply into the queue that the table in force states.
     fn place_reply(&mut self, reply: &Reply, pool: &mut PoolCache) {
-        self.arrivals.arrived.increment();
-        self.arrivals.arrived_bytes.add(reply.wire_len());
+        let first = &self.arrivals[0];
+        first.arrived.increment();
+        first.arrived_bytes.add(reply.wire_len());
         let Ok(packet) = reply.packet(self.device, pool) else {
-            self.arrivals.no_buffer.increment();
+            first.no_buffer.increment();
             return;
         };
         let queue = self.table.lookup(reply.bucket).index();
@@ -323,7 +306,7 @@ impl Nic {
             Ok(()) => self.filled[queue] = true,
             Err(packet) => {
                 pool.free(packet);
-                self.arrivals.queue_full[queue].increment();
+                self.arrivals[queue].queue_full.increment();
             }
         }
     }
@@ -344,8 +327,8 @@ impl Nic {
     }
 
     fn arrive(&self, frame: Frame, drop: Option<&Counter>) -> Outcome {
-        self.arrivals.arrived.increment();
-        self.arrivals.arrived_bytes.add(frame.wire_len.into());
+        self.arrivals[0].arrived.increment();
+        self.arrivals[0].arrived_bytes.add(frame.wire_len.into());
         if let Some(drop) = drop {
             drop.increment();
         }

@@ -15,19 +15,18 @@
 //! tables rewritten and descriptors given back, and not on which lane polls, or how late; a lane that was away for a while
 //! finds its ring full and later packets dropped, as with a real NIC.
 //!
-//! Where a peer answers what the device sends ([`Answering`](answering::Answering)), its replies are placed among the
+//! Where a peer answers what the device sends ([`Answering`](super::answering::Answering)), its replies are placed among the
 //! arrivals in the order of their times: of two due at once, the arrival first.
 //!
 //! Locks: a lane takes its queue's lock for a poll, and skips the poll if the lock is taken. A thread that rewrites the table
 //! or stops the source takes the locks of all queues, and the change takes effect when it has them. A queue's lock is taken
 //! before the drawer's; a thread that has the drawer's only tries queues' locks. That of the replies is taken last.
 
-mod answering;
 mod arrivals;
 mod chunk_list;
 mod drawer;
-mod drawing_thread;
 mod drawn;
+mod monitor;
 mod placement;
 mod pump;
 mod pumped_rx;
@@ -35,7 +34,6 @@ mod pumped_table;
 
 pub use drawn::DrawnArrivals;
 
-pub(super) use drawing_thread::DrawingThread;
 pub(super) use pump::Pump;
 pub(super) use pumped_rx::PumpedRx;
 pub(super) use pumped_table::PumpedTable;

@@ -1,6 +1,6 @@
 //! The simulated NIC as a device.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::Source;
 use rheostat_base::{ClockSource, DeviceId, QueueId};
@@ -8,13 +8,15 @@ use rheostat_packet::{Mbuf, Mempool};
 use rheostat_steer::{GenerationTable, IndirectionTable};
 
 use super::config::{Drawing, Driver, SimConfig};
-use super::counters::{Arrivals, Sent};
-use super::descriptor_ring::{NicSide, descriptor_ring, shared_descriptor_ring};
-use super::driver::{Drive, DriverThread, Stepper};
-use super::monitor::{Engine, SimMonitor};
-use super::nic::{Nic, Replaying};
+use super::counters::Sent;
+use super::descriptor_ring::{
+    ClaimantSide, LaneSide, NicSide, descriptor_ring, shared_descriptor_ring,
+};
+use super::driver::{Drive, Stepper, start_thread};
+use super::engine::Engine;
+use super::nic_thread::NicThread;
 use super::pacing::Pacing;
-use super::pumped::{DrawingThread, DrawnArrivals, Pump, PumpedRx, PumpedTable};
+use super::pumped::{DrawnArrivals, Pump, PumpedRx, PumpedTable};
 use super::queue_event::QueueEvent;
 use super::receive::{Filling, SimRx};
 use super::replies::Replies;
@@ -35,20 +37,10 @@ pub struct SimNic {
     id: DeviceId,
     table: Arc<dyn IndirectionTable>,
     queues: Vec<QueuePair>,
-    monitor: Arc<SimMonitor>,
+    engine: Arc<dyn Engine>,
     stepper: Option<Stepper>,
-    /// Whether packets wait until there is room for them.
-    lossless: bool,
-    barrier: Arc<OnceLock<Replaying>>,
     /// Only to be dropped with the device.
     _thread: Option<NicThread>,
-}
-
-/// A thread that a NIC may have.
-#[expect(dead_code, reason = "held to be dropped with the device")]
-enum NicThread {
-    Driver(DriverThread),
-    Drawing(DrawingThread),
 }
 
 /// The table of a device before it is rewritten.
@@ -69,14 +61,14 @@ impl Answered {
     }
 }
 
-/// Transmit queues, and what they count. `pump` is what places replies, unless a stepper does.
+/// Transmit queues, which count into `sent`. `pump` is what places replies, unless a stepper does.
 fn senders(
     config: &SimConfig,
     mut sink: impl FnMut(QueueId) -> Box<dyn Sink>,
     mut answered: Option<Answered>,
+    sent: &[Arc<Sent>],
     pump: Option<&Arc<Pump>>,
-) -> (Vec<Box<dyn TxQueue>>, Vec<Arc<Sent>>) {
-    let sent: Vec<Arc<Sent>> = (0..config.queues).map(|_| Arc::default()).collect();
+) -> Vec<Box<dyn TxQueue>> {
     let sender = |(sent, number): (&Arc<Sent>, u16)| {
         let ring = config
             .transmit_descriptors
@@ -87,7 +79,7 @@ fn senders(
         let queue = SimTx::new(sink(QueueId(number)), sent.clone(), ring, answers);
         Box::new(queue) as Box<dyn TxQueue>
     };
-    (sent.iter().zip(0..).map(sender).collect(), sent)
+    sent.iter().zip(0..).map(sender).collect()
 }
 
 /// One per queue where a thread of the device makes packets arrive while lanes sleep; none otherwise.
@@ -100,48 +92,21 @@ fn queue_events(config: &SimConfig) -> Result<Vec<Arc<QueueEvent>>, OpenError> {
     (0..queues).map(event).collect()
 }
 
-/// Makes a receive queue, once it is known what fills its ring.
-type MakeReceiver = Box<dyn FnOnce(Filling) -> Box<dyn RxQueue>>;
-
-/// The rings of a device that puts packets into rings.
-struct Rings {
-    nic_sides: Vec<NicSide<Mbuf>>,
-    /// One per lane.
-    receivers: Vec<MakeReceiver>,
-    /// One per ring that several lanes empty.
-    claimants: Vec<Arc<Claimants>>,
+/// The side of a ring that its lanes empty.
+enum LanesSide {
+    Own(LaneSide<Mbuf>),
+    Shared(ClaimantSide<Mbuf>, Arc<Claimants>),
 }
 
-impl Rings {
-    /// `events` has one per lane, or none.
-    fn make(config: &SimConfig, events: &[Arc<QueueEvent>]) -> Rings {
-        let mut rings =
-            Rings { nic_sides: Vec::new(), receivers: Vec::new(), claimants: Vec::new() };
-        for number in 0..usize::from(config.rings()) {
-            if config.claimants == 1 {
-                let (nic_side, ring) = descriptor_ring(config.descriptors);
-                let event = events.get(number).cloned();
-                rings.nic_sides.push(nic_side);
-                rings
-                    .receivers
-                    .push(Box::new(|filling| Box::new(SimRx::new(ring, filling, event))));
-                continue;
-            }
-            let (nic_side, ring) = shared_descriptor_ring(config.descriptors);
-            let count = usize::from(config.claimants);
-            let claimants = Arc::new(Claimants::new(count));
-            let events: Vec<_> = events.iter().skip(number * count).take(count).cloned().collect();
-            rings.nic_sides.push(nic_side);
-            for claimant in 0..count {
-                let (ring, claimants, events) = (ring.clone(), claimants.clone(), events.clone());
-                rings.receivers.push(Box::new(move |filling| {
-                    Box::new(SharedRx::new(ring, filling, (claimants, claimant), events))
-                }));
-            }
-            rings.claimants.push(claimants);
-        }
-        rings
+/// A ring of a device that puts packets into rings.
+fn ring(config: &SimConfig) -> (NicSide<Mbuf>, LanesSide) {
+    if config.claimants == 1 {
+        let (nic_side, lane_side) = descriptor_ring(config.descriptors);
+        return (nic_side, LanesSide::Own(lane_side));
     }
+    let (nic_side, lanes_side) = shared_descriptor_ring(config.descriptors);
+    let claimants = Arc::new(Claimants::new(config.claimants.into()));
+    (nic_side, LanesSide::Shared(lanes_side, claimants))
 }
 
 fn pairs(
@@ -206,16 +171,18 @@ impl SimNic {
                     Drawing::AsPolled => None,
                     Drawing::Ahead(clock) => Some(clock.clone()),
                 };
-                let barrier = Arc::new(OnceLock::new());
                 let entries = Arc::new(entries(&config));
-                let table = entries.read();
-                let settled = barrier.clone();
-                let pump = Pump::new(&config, source, &table, pool, clock.clone(), settled);
-                let nic = SimNic::pumped(&config, pump, entries, (sink, answered), barrier);
-                match clock {
-                    Some(clock) => nic.with_drawing_thread(clock),
-                    None => Ok(nic),
+                let replies = answered.as_ref().map(|answered| answered.replies.clone());
+                let pump =
+                    Pump::new(&config, source, &entries.read(), pool, clock.clone(), replies);
+                let pump = Arc::new(pump);
+                let mut nic = SimNic::pumped(&config, pump.clone(), entries, sink, answered);
+                if let Some(clock) = clock {
+                    let thread = pump.start_drawing(&config.name, clock);
+                    let failed = |source| OpenError::Thread { device: config.name, source };
+                    nic._thread = Some(thread.map_err(failed)?);
                 }
+                Ok(nic)
             }
             _ => SimNic::driven(config, source, sink, pool, answered),
         }
@@ -233,25 +200,19 @@ impl SimNic {
         sink: impl FnMut(QueueId) -> Box<dyn Sink>,
     ) -> Result<SimNic, OpenError> {
         config.check()?;
-        let barrier = Arc::new(OnceLock::new());
         let entries = Arc::new(entries(config));
-        let pump = Pump::with_drawn(config, drawn, &entries.read(), clock, barrier.clone());
-        Ok(SimNic::pumped(config, pump, entries, (sink, None), barrier))
+        let pump = Arc::new(Pump::with_drawn(config, drawn, &entries.read(), clock));
+        Ok(SimNic::pumped(config, pump, entries, sink, None))
     }
 
     fn pumped(
         config: &SimConfig,
-        pump: Pump,
+        pump: Arc<Pump>,
         entries: Arc<GenerationTable>,
-        (sink, answered): (impl FnMut(QueueId) -> Box<dyn Sink>, Option<Answered>),
-        barrier: Arc<OnceLock<Replaying>>,
+        sink: impl FnMut(QueueId) -> Box<dyn Sink>,
+        answered: Option<Answered>,
     ) -> SimNic {
-        let replies = answered.as_ref().map(|answered| answered.replies.clone());
-        let pump = Arc::new(match &replies {
-            Some(replies) => pump.with_replies(replies),
-            None => pump,
-        });
-        let (senders, sent) = senders(config, sink, answered, Some(&pump));
+        let senders = senders(config, sink, answered, &pump.sent, Some(&pump));
         let receivers = (0..usize::from(config.queues))
             .map(|queue| Box::new(PumpedRx::new(pump.clone(), queue)) as Box<dyn RxQueue>);
         SimNic {
@@ -259,26 +220,10 @@ impl SimNic {
             id: config.device,
             table: Arc::new(PumpedTable::new(entries, pump.clone())),
             queues: pairs(receivers, senders),
-            monitor: Arc::new(SimMonitor {
-                engine: Engine::Pumped(pump),
-                sent,
-                claimants: Vec::new(),
-                replies,
-            }),
+            engine: pump,
             stepper: None,
-            lossless: false,
-            barrier,
             _thread: None,
         }
-    }
-
-    fn with_drawing_thread(mut self, clock: Arc<dyn ClockSource>) -> Result<SimNic, OpenError> {
-        if let Engine::Pumped(pump) = &self.monitor.engine {
-            let thread = DrawingThread::start(&self.name, pump.clone(), clock)
-                .map_err(|source| OpenError::Thread { device: self.name.clone(), source })?;
-            self._thread = Some(NicThread::Drawing(thread));
-        }
-        Ok(self)
     }
 
     /// A device that puts packets into rings.
@@ -291,49 +236,53 @@ impl SimNic {
     ) -> Result<SimNic, OpenError> {
         let table = Arc::new(entries(&config));
         let events = queue_events(&config)?;
-        let Rings { nic_sides, receivers, claimants } = Rings::make(&config, &events);
-        let arrivals = Arc::new(Arrivals::new(config.rings()));
-        let waiting = nic_sides.iter().map(|side| side.gauge()).collect();
-        let barrier = Arc::new(OnceLock::new());
-        let nic = Nic::new(
-            &config,
-            source,
-            nic_sides,
-            table.clone(),
-            arrivals.clone(),
-            barrier.clone(),
-            events,
-        );
+        let (nic_sides, lanes_sides): (Vec<_>, Vec<_>) =
+            (0..config.rings()).map(|_| ring(&config)).unzip();
+        let sharing = lanes_sides.iter().filter_map(|side| match side {
+            LanesSide::Shared(_, claimants) => Some(claimants.clone()),
+            LanesSide::Own(_) => None,
+        });
+        let rings = (nic_sides, sharing.collect());
         let replies = answered.as_ref().map(|answered| answered.replies.clone());
-        let nic = match &replies {
-            Some(replies) => nic.with_replies(replies.clone()),
-            None => nic,
-        };
-        let drive = Arc::new(Drive::new(nic));
+        let drive = Drive::new(&config, source, rings, table.clone(), events.clone(), replies);
+        let drive = Arc::new(drive);
         let pump = matches!(config.driver, Driver::Pumped(_)).then(|| drive.clone());
-        let (senders, sent) = senders(&config, sink, answered, None);
         let filling = Filling::new(pump, config.pacing);
-        let receivers = receivers.into_iter().map(|receiver| receiver(filling.clone()));
-        let queues = pairs(receivers, senders);
+        let mut events = events.into_iter();
+        let mut receivers: Vec<Box<dyn RxQueue>> = Vec::new();
+        for side in lanes_sides {
+            match side {
+                LanesSide::Own(ring) => {
+                    receivers.push(Box::new(SimRx::new(ring, filling.clone(), events.next())));
+                }
+                LanesSide::Shared(ring, claimants) => {
+                    let count = usize::from(config.claimants);
+                    let events: Vec<_> = events.by_ref().take(count).collect();
+                    receivers.extend((0..count).map(|claimant| -> Box<dyn RxQueue> {
+                        let claimants = (claimants.clone(), claimant);
+                        let (ring, filling) = (ring.clone(), filling.clone());
+                        Box::new(SharedRx::new(ring, filling, claimants, events.clone()))
+                    }));
+                }
+            }
+        }
+        let senders = senders(&config, sink, answered, &drive.sent, None);
         let (stepper, thread) = match config.driver {
             Driver::Pumped(_) => (None, None),
             Driver::Stepped => (Some(Stepper::new(drive.clone())), None),
             Driver::Threaded(clock) => {
-                let thread = DriverThread::start(&config.name, drive.clone(), clock, pool.clone())
+                let thread = start_thread(&config.name, drive.clone(), clock, pool.clone())
                     .map_err(|source| OpenError::Thread { device: config.name.clone(), source })?;
-                (None, Some(NicThread::Driver(thread)))
+                (None, Some(thread))
             }
         };
-        let engine = Engine::Driven { drive, arrivals, waiting };
         Ok(SimNic {
             id: config.device,
             name: config.name,
             table,
-            queues,
-            monitor: Arc::new(SimMonitor { engine, sent, claimants, replies }),
+            queues: pairs(receivers.into_iter(), senders),
+            engine: drive,
             stepper,
-            lossless: config.pacing == Pacing::Lossless,
-            barrier,
             _thread: thread,
         })
     }
@@ -367,34 +316,22 @@ impl Device for SimNic {
     }
 
     fn await_begin(&mut self) {
-        match &self.monitor.engine {
-            // Lanes take what they can when they can: nothing is lost before they do.
-            Engine::Driven { .. } if self.lossless => {}
-            Engine::Driven { drive, .. } => drive.await_begin(),
-            Engine::Pumped(pump) => pump.await_begin(),
-        }
+        self.engine.await_begin();
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        self.monitor.clone()
+        self.engine.clone()
     }
 }
 
 impl Replay for SimNic {
     fn replay_by(&mut self, barrier: Arc<ReplayBarrier>) {
-        let reader = match &self.monitor.engine {
-            Engine::Driven { drive, .. } if self.lossless => {
-                Some(barrier.join(drive.first_stamp()))
-            }
-            _ => None,
-        };
-        // Set once: lanes are built once for a device.
-        let _ = self.barrier.set(Replaying { barrier, reader });
+        self.engine.replay_by(barrier);
     }
 }
 
 impl Drop for SimNic {
     fn drop(&mut self) {
-        self.monitor.stop();
+        self.engine.stop();
     }
 }

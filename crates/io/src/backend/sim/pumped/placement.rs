@@ -11,9 +11,9 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_packet::{AllocError, Mbuf, PoolCache};
 
-use super::answering::Answering;
 use super::arrivals::Chunk;
 use super::chunk_list::{ALL, Link};
+use crate::backend::sim::answering::Answering;
 
 /// Arrivals that are looked through for the next one of a queue.
 const NEAR: usize = 64;

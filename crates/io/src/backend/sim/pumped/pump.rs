@@ -4,100 +4,85 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-use rheostat_base::{ClockSource, Counter, DeviceId, QueueId, Time};
+use rheostat_base::{ClockSource, DeviceId, QueueId, Time};
 use rheostat_packet::{Burst, Mempool, PoolCache};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::answering::Answering;
 use super::chunk_list::Link;
 use super::drawer::Drawer;
 use super::drawn::{DrawnArrivals, WINDOW};
 use super::placement::{Placed, Placement};
 use crate::Source;
-use crate::backend::sim::nic::Replaying;
+use crate::backend::sim::answering::Answering;
+use crate::backend::sim::counters::{Arrivals, Sent};
+use crate::backend::sim::engine::Replaying;
+use crate::backend::sim::nic_thread::{NicThread, Pause};
 use crate::backend::sim::replies::Replies;
 use crate::backend::sim::{Pacing, SimConfig};
-use crate::device::{DeviceCounters, Rest, SourceWork, Stamping};
+use crate::device::{Rest, Stamping};
 
 /// Arrivals drawn at once, with the drawer's lock held, where lanes may want it.
-const AT_ONCE: usize = 256;
+pub(super) const AT_ONCE: usize = 256;
 /// How far ahead the thread draws.
 const AHEAD: Duration = Duration::from_secs(1);
 /// Tables that a queue which is not polled keeps at most.
 const TABLES: usize = 64;
 /// The start of a source that has not started.
-const NOT_STARTED: u64 = u64::MAX;
+pub(super) const NOT_STARTED: u64 = u64::MAX;
 
 /// The NIC: its queues and what is drawn for them.
 pub(in crate::backend::sim) struct Pump {
-    queues: Box<[QueueState]>,
+    pub(super) queues: Box<[QueueState]>,
     /// `None` where everything was drawn before the run.
-    drawer: Option<Mutex<Drawer>>,
-    drawn_before: Option<DrawnArrivals>,
+    pub(super) drawer: Option<Mutex<Drawer>>,
+    pub(super) drawn_before: Option<DrawnArrivals>,
     /// What rewritten tables and the end of the source go by; without it, the latest poll.
-    clock: Option<Arc<dyn ClockSource>>,
+    pub(super) clock: Option<Arc<dyn ClockSource>>,
     /// When the source started, on the clock of the run; the first lane to poll starts it.
-    origin: AtomicU64,
+    pub(super) origin: AtomicU64,
     /// Whether it may not start yet.
-    awaits_begin: AtomicBool,
+    pub(super) awaits_begin: AtomicBool,
     /// Whether packets are stamped with the time at which they are due.
     stamping: Stamping<'static>,
     /// The latest poll of all, where there is no clock.
-    latest: AtomicU64,
-    is_stopped: AtomicBool,
+    pub(super) latest: AtomicU64,
+    pub(super) is_stopped: AtomicBool,
     /// Whether a thread draws, so that a lane which has to is late.
     is_ahead: bool,
     /// Arrivals that were needed before they were drawn.
-    late: AtomicU64,
+    pub(super) late: AtomicU64,
     /// Nanoseconds of processor time that the thread has taken.
-    cpu: AtomicU64,
-    barrier: Arc<OnceLock<Replaying>>,
+    pub(super) cpu: AtomicU64,
+    pub(super) barrier: OnceLock<Replaying>,
     /// Where a peer answers what the device sends.
-    replies: Option<Arc<Replies>>,
+    pub(super) replies: Option<Arc<Replies>>,
+    pub(in crate::backend::sim) sent: Vec<Arc<Sent>>,
     device: DeviceId,
 }
 
 /// One receive queue, on cache lines of its own.
 #[repr(align(128))]
-struct QueueState {
-    state: Mutex<Polled>,
-    counts: QueueCounts,
+pub(super) struct QueueState {
+    pub(super) state: Mutex<Polled>,
+    pub(super) arrivals: Arrivals,
 }
 
-struct Polled {
-    placement: Placement,
+pub(super) struct Polled {
+    pub(super) placement: Placement,
     /// The latest poll, or rewriting of the table.
     seen: Option<u64>,
 }
 
-/// Written by the thread that holds the queue's lock.
-#[derive(Debug, Default)]
-struct QueueCounts {
-    arrived: Counter,
-    arrived_bytes: Counter,
-    queue_full: Counter,
-    oversize: Counter,
-    no_buffer: Counter,
-}
-
-/// What the thread that draws does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    DrawOn,
-    Wait(Duration),
-    /// The source has ended.
-    End,
-}
-
 impl Pump {
-    /// A NIC of `config` behind `table`, for which nothing is drawn yet. With a clock, [`Pump::draw_ahead`] is called
-    /// by a thread.
+    /// A NIC of `config` behind `table`, for which nothing is drawn yet. With a clock, [`Pump::start_drawing`] is
+    /// called.
     pub(in crate::backend::sim) fn new(
         config: &SimConfig,
         source: Box<dyn Source>,
         table: &[QueueId],
         pool: &Mempool,
         clock: Option<Arc<dyn ClockSource>>,
-        barrier: Arc<OnceLock<Replaying>>,
+        replies: Option<Arc<Replies>>,
     ) -> Pump {
         let mut drawer = Drawer::new(config, source, pool);
         let first = drawer.tail().clone();
@@ -106,7 +91,7 @@ impl Pump {
             drawer.draw(AHEAD.as_nanos() as u64, AT_ONCE);
         }
         let drawer = Some(Mutex::new(drawer));
-        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, barrier) }
+        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, replies) }
     }
 
     /// The same with all that arrives.
@@ -115,10 +100,9 @@ impl Pump {
         drawn: &DrawnArrivals,
         table: &[QueueId],
         clock: Arc<dyn ClockSource>,
-        barrier: Arc<OnceLock<Replaying>>,
     ) -> Pump {
         let drawn_before = Some(drawn.clone());
-        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), barrier) }
+        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), None) }
     }
 
     fn of(
@@ -126,13 +110,17 @@ impl Pump {
         first: &Arc<Link>,
         table: &[QueueId],
         clock: Option<Arc<dyn ClockSource>>,
-        barrier: Arc<OnceLock<Replaying>>,
+        replies: Option<Arc<Replies>>,
     ) -> Pump {
         let descriptors = config.descriptors.next_power_of_two() as usize;
         let queue = |number| {
             let placement = Placement::new(QueueId(number), descriptors, table, first.clone());
+            let placement = match &replies {
+                Some(replies) => placement.with_replies(Answering::new(replies.clone())),
+                None => placement,
+            };
             let state = Mutex::new(Polled { placement, seen: None });
-            QueueState { state, counts: QueueCounts::default() }
+            QueueState { state, arrivals: Arrivals::default() }
         };
         let origin = match config.pacing {
             Pacing::OpenLoop { origin: Some(origin) } => origin.as_nanos(),
@@ -151,21 +139,11 @@ impl Pump {
             is_ahead: false,
             late: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
-            barrier,
-            replies: None,
+            barrier: OnceLock::new(),
+            replies,
+            sent: (0..config.queues).map(|_| Arc::default()).collect(),
             device: config.device,
         }
-    }
-
-    /// The same with replies among what arrives.
-    pub(in crate::backend::sim) fn with_replies(self, replies: &Arc<Replies>) -> Pump {
-        let queue = |queue: QueueState| {
-            let polled = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let placement = polled.placement.with_replies(Answering::new(replies.clone()));
-            QueueState { state: Mutex::new(Polled { placement, ..polled }), ..queue }
-        };
-        let queues = self.queues.into_iter().map(queue).collect();
-        Pump { queues, replies: Some(replies.clone()), ..self }
     }
 
     /// Has all queues that no thread is polling look for the replies that were due by `now`.
@@ -194,7 +172,7 @@ impl Pump {
         let place = (now, origin, self.device);
         let take = polled.placement.take(limit, place, pool, |packet| burst.push(packet));
         let (count, without_buffer) = take;
-        self.queues[queue].counts.no_buffer.add(without_buffer as u64);
+        self.queues[queue].arrivals.no_buffer.add(without_buffer as u64);
         count
     }
 
@@ -241,7 +219,7 @@ impl Pump {
     }
 
     /// Places a queue's arrivals that are due before `until`; draws at most `most` for it if none are drawn.
-    fn place(
+    pub(super) fn place(
         &self,
         queue: usize,
         polled: &mut Polled,
@@ -279,11 +257,11 @@ impl Pump {
         if placed == Placed::default() {
             return;
         }
-        let counts = &self.queues[queue].counts;
-        counts.arrived.add(placed.arrived);
-        counts.arrived_bytes.add(placed.arrived_bytes);
-        counts.queue_full.add(placed.dropped);
-        counts.oversize.add(placed.oversize);
+        let arrivals = &self.queues[queue].arrivals;
+        arrivals.arrived.add(placed.arrived);
+        arrivals.arrived_bytes.add(placed.arrived_bytes);
+        arrivals.queue_full.add(placed.dropped);
+        arrivals.oversize.add(placed.oversize);
         if let Some(Replaying { barrier, .. }) = self.barrier.get() {
             barrier.deliver(placed.enqueued);
         }
@@ -317,14 +295,14 @@ impl Pump {
         }
     }
 
-    /// Draws a little of what arrives within the next second.
-    pub(super) fn draw_ahead(&self, clock: &dyn ClockSource) -> Next {
-        let Some(drawer) = &self.drawer else { return Next::End };
+    /// Draws a little of what arrives within the next second, for a thread that does nothing else.
+    fn draw_ahead(&self, clock: &dyn ClockSource) -> Pause {
+        let Some(drawer) = &self.drawer else { return Pause::End };
         let (now, origin) = (clock.now().as_nanos(), self.origin.load(Ordering::Relaxed));
         let elapsed = if origin == NOT_STARTED { 0 } else { now.saturating_sub(origin) };
         let mut drawer = lock(drawer);
         if drawer.has_ended() || self.is_stopped.load(Ordering::Relaxed) {
-            return Next::End;
+            return Pause::End;
         }
         let ahead = drawer.complete().saturating_sub(elapsed);
         if drawer.held_bytes() > WINDOW {
@@ -332,33 +310,38 @@ impl Pump {
                 self.catch_up(None, now, origin);
             }
             let wait = Duration::from_nanos(ahead / 4);
-            return Next::Wait(wait.clamp(Duration::from_millis(1), AHEAD / 4));
+            return Pause::Sleep(wait.clamp(Duration::from_millis(1), AHEAD / 4));
         }
         if ahead >= AHEAD.as_nanos() as u64 {
-            return Next::Wait(AHEAD / 4);
+            return Pause::Sleep(AHEAD / 4);
         }
         drawer.draw(elapsed + AHEAD.as_nanos() as u64, AT_ONCE);
-        Next::DrawOn
+        // Lanes that have nothing left come first.
+        Pause::Yield
     }
 
-    /// The processor time that drawing has taken.
-    pub(super) fn note_cpu(&self, cpu: Duration) {
-        self.cpu.store(cpu.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    /// Keeps the source from starting before [`Pump::begin`], if it has not started.
-    pub(in crate::backend::sim) fn await_begin(&self) {
-        self.awaits_begin.store(true, Ordering::Relaxed);
-    }
-
-    /// The source starts at `now`, unless it has started.
-    pub(in crate::backend::sim) fn begin(&self, now: Time) {
-        self.awaits_begin.store(false, Ordering::Relaxed);
-        self.start(now.as_nanos());
+    /// Starts the thread that draws ahead of a run without end.
+    ///
+    /// # Errors
+    /// What the operating system said.
+    pub(in crate::backend::sim) fn start_drawing(
+        self: Arc<Pump>,
+        name: &str,
+        clock: Arc<dyn ClockSource>,
+    ) -> std::io::Result<NicThread> {
+        NicThread::start(format!("source {name}"), move || {
+            let pause = self.draw_ahead(&*clock);
+            if pause != Pause::Yield {
+                let cpu = clock_gettime(ClockId::ThreadCPUTime);
+                let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
+                self.cpu.store(cpu.as_nanos() as u64, Ordering::Relaxed);
+            }
+            pause
+        })
     }
 
     /// The start of the source: `now`, unless it has started; the end of time while it may not start.
-    fn start(&self, now: u64) -> u64 {
+    pub(super) fn start(&self, now: u64) -> u64 {
         let origin = self.origin.load(Ordering::Relaxed);
         if origin != NOT_STARTED || self.awaits_begin.load(Ordering::Relaxed) {
             return origin;
@@ -391,98 +374,22 @@ impl Pump {
         }
     }
 
-    /// Ends the source: what is due later than now never arrives.
-    pub(in crate::backend::sim) fn stop(&self) {
-        let mut queues: Vec<_> = self.queues.iter().map(|queue| lock(&queue.state)).collect();
-        let has_started = self.origin.load(Ordering::Relaxed) != NOT_STARTED;
-        let present = self.present(&queues).filter(|_| has_started);
-        let end = present.map_or(0, |now| now.saturating_add(1));
-        for polled in &mut queues {
-            polled.placement.stop(end);
-        }
-        // Relaxed: a thread that acts on it takes the locks.
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether nothing arrives any more, and nothing waits.
-    pub(in crate::backend::sim) fn is_exhausted(&self) -> bool {
-        if !self.is_stopped.load(Ordering::Relaxed) && !self.is_past_its_source() {
-            return false;
-        }
-        let now = self.now();
-        self.queues.iter().enumerate().all(|(number, queue)| {
-            let mut polled = lock(&queue.state);
-            if !polled.placement.has_ended() {
-                // This queue may never be polled again.
-                let origin = self.start(now);
-                self.place(number, &mut polled, (now.saturating_add(1), origin), AT_ONCE);
-            }
-            polled.placement.has_ended() && polled.placement.backlog() == 0
-        })
-    }
-
-    /// Whether the last packet of the source was due.
-    fn is_past_its_source(&self) -> bool {
-        let origin = self.origin.load(Ordering::Relaxed);
-        if origin == NOT_STARTED {
-            return false;
-        }
-        let elapsed = self.now().saturating_sub(origin);
-        match (&self.drawer, &self.drawn_before) {
-            (Some(drawer), _) => try_lock(drawer)
-                .is_some_and(|drawer| drawer.has_ended() && drawer.last_due() <= elapsed),
-            (None, drawn) => drawn.as_ref().is_none_or(|drawn| drawn.end() <= elapsed),
-        }
-    }
-
-    fn now(&self) -> u64 {
+    /// The latest time that is known.
+    pub(super) fn now(&self) -> u64 {
         let latest = self.latest.load(Ordering::Relaxed);
         self.clock.as_ref().map_or(latest, |clock| clock.now().as_nanos().max(latest))
     }
 
     /// The present, while no lane polls; `None` without a clock before the first poll.
-    fn present(&self, queues: &[MutexGuard<'_, Polled>]) -> Option<u64> {
+    pub(super) fn present(&self, queues: &[MutexGuard<'_, Polled>]) -> Option<u64> {
         let clock = self.clock.as_ref().map(|clock| clock.now().as_nanos());
         queues.iter().filter_map(|polled| polled.seen).chain(clock).max()
-    }
-
-    /// How much of the source has been drawn, where it knows.
-    pub(in crate::backend::sim) fn progress(&self) -> Option<f64> {
-        self.drawer.as_ref().and_then(|drawer| lock(drawer).progress())
-    }
-
-    /// What was placed so far.
-    pub(in crate::backend::sim) fn counters(&self) -> DeviceCounters {
-        let sum = |of: fn(&QueueCounts) -> &Counter| {
-            self.queues.iter().map(|queue| of(&queue.counts).get()).sum()
-        };
-        DeviceCounters {
-            arrived: sum(|counts| &counts.arrived),
-            arrived_bytes: sum(|counts| &counts.arrived_bytes),
-            queue_full: self.queues.iter().map(|queue| queue.counts.queue_full.get()).collect(),
-            no_buffer: sum(|counts| &counts.no_buffer),
-            oversize: sum(|counts| &counts.oversize),
-            ..DeviceCounters::default()
-        }
-    }
-
-    /// What drawing came to.
-    pub(in crate::backend::sim) fn work(&self) -> SourceWork {
-        let drawn = match (&self.drawer, &self.drawn_before) {
-            (Some(drawer), _) => lock(drawer).drawn(),
-            (None, drawn) => drawn.as_ref().map_or(0, DrawnArrivals::count),
-        };
-        let late = self.late.load(Ordering::Relaxed);
-        let cpu = Duration::from_nanos(self.cpu.load(Ordering::Relaxed));
-        let (replies, late_replies) =
-            self.replies.as_ref().map_or((0, 0), |replies| replies.made());
-        SourceWork { drawn, late, cpu, replies, late_replies }
     }
 }
 
 /// How far a queue could be brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drawn {
+pub(super) enum Drawn {
     All,
     /// More is to be drawn than this call may.
     Part,
@@ -490,12 +397,12 @@ enum Drawn {
     Elsewhere,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic in a source leaves what was drawn; one elsewhere ends the run.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

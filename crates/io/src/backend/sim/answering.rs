@@ -1,4 +1,4 @@
-//! What a receive queue of a pumped NIC gets in reply to what the NIC sent, beside what its source has it receive.
+//! Replies to what a NIC sent, as one receive queue gets them, or a NIC that puts packets into rings.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rheostat_base::DeviceId;
 use rheostat_packet::{AllocError, Mbuf, PoolCache};
 
-use crate::backend::sim::replies::{Replies, Reply};
+use super::replies::{Replies, Reply};
 
-/// The replies of one receive queue.
+/// The replies of one receive queue, or of a NIC.
 #[derive(Debug)]
 pub(super) struct Answering {
     replies: Arc<Replies>,
@@ -62,8 +62,12 @@ impl Answering {
     /// Before when no reply arrives, if the present is `now`: packets that are sent from now on are answered later.
     pub(super) fn next_due(&self, now: u64) -> u64 {
         let unsent = now.saturating_add(self.replies.delay()).max(now.saturating_add(1));
-        let sent = self.first_due().or_else(|| self.replies.next_due(self.looked));
-        sent.map_or(unsent, |due| due.min(unsent))
+        self.next_sent().map_or(unsent, |due| due.min(unsent))
+    }
+
+    /// When the next reply to a packet that was sent is due.
+    pub(super) fn next_sent(&self) -> Option<u64> {
+        self.first_due().or_else(|| self.replies.next_due(self.looked))
     }
 
     /// Whether no reply is under way, to whatever queue.
