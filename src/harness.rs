@@ -12,7 +12,7 @@ use rheostat_io::{
     CaptureSource, Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic,
 };
 use rheostat_ip::Network;
-use rheostat_nf::{AnyChain, Chain, Seeds};
+use rheostat_nf::{AnyChain, Chain};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -211,11 +211,11 @@ impl<C: Chain> Harness<C> {
     /// in each shard.
     ///
     /// ```
-    /// use rheostat::{Harness, Metrics, Passthrough, Source, StateLayout};
+    /// use rheostat::{DynamicChain, Harness, Metrics, Source, StateLayout};
     ///
     /// /// What a chain counts of the packets of any source.
     /// fn metrics_of(source: impl Source + 'static) -> Result<Metrics, Box<dyn std::error::Error>> {
-    ///     Ok(Harness::new(Passthrough, StateLayout::new()).run(source, |_, _| {})?.metrics)
+    ///     Ok(Harness::new(DynamicChain::default(), StateLayout::new()).run(source, |_, _| {})?.metrics)
     /// }
     /// # let mix = rheostat::MixConfig { packets: Some(100), ..Default::default() };
     /// # assert_eq!(metrics_of(rheostat::Mix::new(mix)?)?, Metrics::default());
@@ -293,8 +293,7 @@ impl Run {
         let hasher = FlowHasher::fixed();
         let table = TableConfig { capacity: self.flows.div_ceil(SHARDS), aliases: false };
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
-        let seeds = Seeds { shards: self.seed };
-        let shards = self.chain.make_shards(&steering, table, hasher, fragments, seeds)?;
+        let shards = self.chain.make_shards(&steering, table, hasher, fragments, self.seed)?;
         let config = RuntimeConfig {
             workers: vec![None],
             time: TimeSource::Packet,

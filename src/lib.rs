@@ -15,9 +15,9 @@
 //!     type Flow = u32; // per flow: packets
 //!     type Shard = u64; // per shard: packets dropped
 //!
-//!     fn packet(&self, cx: &mut Cx<'_, u64>, _: &mut Packet<'_>, seen: &mut u32) -> Outcome<Verdict> {
-//!         *seen += 1;
-//!         let is_over = *seen > 1_000;
+//!     fn packet(&self, cx: &mut Cx<'_, u64>, _: &mut Packet<'_>, packets: &mut u32) -> Outcome<Verdict> {
+//!         *packets += 1;
+//!         let is_over = *packets > 1_000;
 //!         *cx.shard() += u64::from(is_over);
 //!         Ok(if is_over { Verdict::Drop(DropReason::QuotaExceeded) } else { Verdict::Forward })
 //!     }
@@ -49,6 +49,21 @@ pub mod tcp;
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
 
+/// Likewise that of its page about state that lanes share.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide-shared.md")]
+struct GuideShared;
+
+/// Likewise that of its page about programs.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide-program.md")]
+struct GuideProgram;
+
+/// Likewise that of the rules for functions, and that code which breaks them does not compile.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/function-rules.md")]
+struct FunctionRules;
+
 /// Likewise that of the guide to services over TCP.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide-tcp.md")]
@@ -70,8 +85,8 @@ pub use rheostat_nf::registry::{
     BuildCx, BuildError, FlowPlace, FromSettings, FunctionFacts, Registration,
 };
 pub use rheostat_nf::{
-    Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, Ending, FunctionSpec, NetworkFunction,
-    Outcome, Packet, Passthrough, Prefetch, ShardInfo, ShardState, Stage, Steady, Verdict,
+    Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, DynamicChain, Ending, FunctionSpec,
+    NetworkFunction, Outcome, Packet, Prefetch, ShardInfo, ShardState, Stage, Steady, Verdict,
 };
 pub use rheostat_nf::{ChainError, Link, link, shared_link};
 pub use rheostat_packet::{FlowKey, Headers, wire};

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rheostat::Passthrough;
+use rheostat::DynamicChain;
 use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_io::TxQueue;
 use rheostat_nf::ChainService;
@@ -44,7 +44,7 @@ fn each_packet_of_a_batch_leaves_by_the_device_that_its_own_leads_to() {
         info.set_usual(true);
         batch.push(HandoffPacket { packet, info });
     }
-    let mut service = ChainService::new(Arc::new(Passthrough), Routes(routes.to_vec()));
+    let mut service = ChainService::new(Arc::new(DynamicChain::default()), Routes(routes.to_vec()));
     service.process(&mut batch, &mut ShardSet::new(1), &mut out);
     out.flush();
     let mut sent = std::mem::take(&mut *sent.lock().unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheostat::harness::HarnessReport;
 use rheostat::{
-    DropReason, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Passthrough, Stage,
+    DropReason, DynamicChain, Firewall, FirewallConfig, Harness, Mix, MixConfig, Objects, Stage,
     StateLayout,
 };
 use rheostat_base::DeviceId;
@@ -69,7 +69,7 @@ fn run<C: Chain>(
 }
 
 fn routed(lanes: usize, source: impl Source + 'static) -> HarnessReport {
-    run(lanes, source, Passthrough, StateLayout::new())
+    run(lanes, source, DynamicChain::default(), StateLayout::new())
 }
 
 fn watched(lanes: usize, source: impl Source + 'static) -> HarnessReport {

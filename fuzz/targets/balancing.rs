@@ -23,8 +23,8 @@ use rheostat_steer::Whose;
 
 /// Services on addresses that short inputs are likely to name, with a path so narrow that tunnels meet
 /// its end.
-fn balancer() -> &'static Made<Stage<Lb>> {
-    static MADE: OnceLock<Made<Stage<Lb>>> = OnceLock::new();
+fn balancer() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
     MADE.get_or_init(|| {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let service = |vip: &str, protocol: u8, mode: Mode| ServiceConfig {
@@ -76,8 +76,8 @@ fn balancer() -> &'static Made<Stage<Lb>> {
     })
 }
 
-fn policer() -> &'static Made<Stage<Policer>> {
-    static MADE: OnceLock<Made<Stage<Policer>>> = OnceLock::new();
+fn policer() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
     MADE.get_or_init(|| {
         let (rate, burst) = (Rate::new(8_000).unwrap(), Burst::new(600).unwrap());
         let meter = Meter::two_rate(rate, burst, rate, burst).unwrap();
@@ -102,12 +102,12 @@ fuzz_target!(|input: (bool, Vec<(u16, Vec<u8>)>)| {
         return;
     }
     if balances {
-        let Made { chain, layout, steering } = balancer();
-        lanes::run(chain, layout, steering, &frames);
+        let Made { chain, steering } = balancer();
+        lanes::run(chain, steering, &frames);
         return;
     }
-    let Made { chain, layout, steering } = policer();
-    let (left, counted) = lanes::run(chain, layout, steering, &frames);
+    let Made { chain, steering } = policer();
+    let (left, counted) = lanes::run(chain, steering, &frames);
     assert_eq!(counted.originated, 0);
     for packet in left {
         assert!(frames.iter().any(|(_, frame)| frame.len() == packet.bytes.len()));

@@ -7,7 +7,7 @@ mod lanes;
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use rheostat_nf::Stage;
+use rheostat_nf::{AnyChain, Stage};
 use rheostat_functions::Firewall;
 use rheostat_functions::firewall::{Action, FirewallConfig, RuleSet, TcpOptions};
 use rheostat_state::StateLayout;
@@ -31,8 +31,9 @@ fuzz_target!(|input: (bool, Vec<(u16, Vec<u8>)>)| {
     let rules = RuleSet { default_outside: Action::Reject, ..RuleSet::default() };
     let config = FirewallConfig { rules, tcp, ..FirewallConfig::default() };
     let mut layout = StateLayout::new();
-    let chain = Arc::new(Stage::new(Firewall::new(config), &mut layout).unwrap());
-    let (left, counted) = lanes::run(&chain, &Arc::new(layout), steering(), &frames);
+    let firewall = Stage::new(Firewall::new(config), &mut layout).unwrap();
+    let chain = AnyChain::new(firewall, layout);
+    let (left, counted) = lanes::run(&chain, steering(), &frames);
     let came_in = |bytes: &Vec<u8>| frames.iter().any(|(_, frame)| frame == bytes);
     let written = left.iter().filter(|packet| !came_in(&packet.bytes)).count() as u64;
     let originated = counted.originated;

@@ -38,8 +38,8 @@ fn nat(mapping: Mapping, filtering: Filtering) -> Nat {
     Nat::new(config, None).unwrap()
 }
 
-fn alone() -> &'static [Made<Stage<Nat>>; 2] {
-    static MADE: OnceLock<[Made<Stage<Nat>>; 2]> = OnceLock::new();
+fn alone() -> &'static [Made; 2] {
+    static MADE: OnceLock<[Made; 2]> = OnceLock::new();
     MADE.get_or_init(|| {
         [
             (Mapping::EndpointIndependent, Filtering::EndpointIndependent),
@@ -52,10 +52,8 @@ fn alone() -> &'static [Made<Stage<Nat>>; 2] {
     })
 }
 
-type Both = Chain2<Stage<Firewall>, Stage<Nat>>;
-
-fn behind_firewall() -> &'static Made<Both> {
-    static MADE: OnceLock<Made<Both>> = OnceLock::new();
+fn behind_firewall() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
     MADE.get_or_init(|| {
         let mut layout = StateLayout::new();
         let tcp = TcpOptions { pickup: true, ..TcpOptions::default() };
@@ -75,12 +73,12 @@ fuzz_target!(|input: (u8, Vec<(u16, Vec<u8>)>)| {
     }
     let (left, _) = match which % 3 {
         2 => {
-            let Made { chain, layout, steering } = behind_firewall();
-            lanes::run(chain, layout, steering, &frames)
+            let Made { chain, steering } = behind_firewall();
+            lanes::run(chain, steering, &frames)
         }
         which => {
-            let Made { chain, layout, steering } = &alone()[usize::from(which)];
-            lanes::run(chain, layout, steering, &frames)
+            let Made { chain, steering } = &alone()[usize::from(which)];
+            lanes::run(chain, steering, &frames)
         }
     };
     for packet in left {

@@ -8,7 +8,7 @@ use rheostat_functions::Firewall;
 use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
 use rheostat_io::{Collected, Collector, Device, Driver, FaultConfig, Pacing};
 use rheostat_io::{SimConfig, SimNic, Stepper, with_faults};
-use rheostat_nf::{ChainService, Seeds, Stage, make_shards};
+use rheostat_nf::{AnyChain, ChainService, Stage};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
@@ -170,8 +170,8 @@ impl World {
             held: setup.buffers as usize / 4 / setup.shards,
             ..FragmentConfig::default()
         };
-        let (layout, seeds) = (Arc::new(layout), Seeds { shards: 5 });
-        let shards = make_shards(&*chain, &steering, table, layout, hasher, fragments, seeds);
+        let sharing = AnyChain::sharing(chain.clone(), layout);
+        let shards = sharing.make_shards(&steering, table, hasher, fragments, 5);
         let shards = shards.expect("memory for flows").into_iter().map(change);
         let config = RuntimeConfig {
             workers: vec![None],

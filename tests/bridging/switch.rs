@@ -8,7 +8,7 @@ use rheostat_functions::Bridge;
 use rheostat_functions::bridge::BridgeConfig;
 use rheostat_functions::shipped;
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
-use rheostat_nf::{DeviceSet, Seeds, shared_link};
+use rheostat_nf::{DeviceSet, shared_link};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
@@ -64,8 +64,8 @@ pub(crate) fn run_with(
     }
     let hasher = FlowHasher::fixed();
     let table = TableConfig { capacity: 1, aliases: false };
-    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 2 });
-    let made = chain.make_shards(&steering, table, hasher, fragments, seeds);
+    let fragments = FragmentConfig::default();
+    let made = chain.make_shards(&steering, table, hasher, fragments, 2);
     let made = made.expect("memory for shards");
     let config = RuntimeConfig {
         workers: vec![None],

@@ -13,7 +13,7 @@ use rheostat::{
 };
 use rheostat_base::{Clock, DeviceId, LaneId, Time};
 use rheostat_io::{Collector, Pacing, SimConfig, SimNic};
-use rheostat_nf::{AnyChain, Seeds};
+use rheostat_nf::AnyChain;
 use rheostat_packet::{Mempool, MempoolConfig};
 use rheostat_run::{LaneSample, Metrics, Routes, RunReport, Runtime, RuntimeConfig};
 use rheostat_state::txn::Txn;
@@ -164,8 +164,8 @@ fn run_on_threads<C: Chain>(
     let nic = SimNic::open(nic, Box::new(source), sink, &pool).unwrap();
     let hasher = FlowHasher::fixed();
     let table = TableConfig { capacity: 1_024, aliases: false };
-    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: 1 });
-    let shards = chain.make_shards(&steering, table, hasher, fragments, seeds).unwrap();
+    let fragments = FragmentConfig::default();
+    let shards = chain.make_shards(&steering, table, hasher, fragments, 1).unwrap();
     let config = RuntimeConfig::new(lanes, pool, steering, hasher);
     let routes = Routes(vec![DeviceId(0)]);
     let service = |_| chain.service(&routes, None);

@@ -8,7 +8,7 @@ use rheostat::{
 use rheostat_base::{DeviceId, LaneId, ShardId, Time};
 use rheostat_io::TxQueue;
 use rheostat_ip::{Interface, Network, Policy, Route};
-use rheostat_nf::{AnyChain, Seeds};
+use rheostat_nf::AnyChain;
 use rheostat_packet::build::{Ethernet, FrameBuilder, Payload, Transport};
 use rheostat_packet::{Burst, Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::{
@@ -89,7 +89,7 @@ fn run(marks: &[u8], network: Option<Network>) -> (u64, Vec<usize>) {
     let steering = Arc::new(chain.steering_for(steering).unwrap());
     let table = TableConfig { capacity: 8, aliases: false };
     let (hasher, fragments) = (FlowHasher::fixed(), FragmentConfig::default());
-    let made = chain.make_shards(&steering, table, hasher, fragments, Seeds { shards: 1 });
+    let made = chain.make_shards(&steering, table, hasher, fragments, 1);
     let mut shards = ShardSet::new(1);
     made.unwrap().into_iter().for_each(|shard| shards.install(shard));
 

@@ -92,9 +92,9 @@ impl MemoryPlan {
         let capacity = usize::try_from(config.state.flows_per_shard()).unwrap_or(usize::MAX);
         let table = TableConfig { capacity, aliases: chain.spec().aliases };
         let flows = table.bytes(chain.layout()).map_or(u64::MAX, |bytes| bytes as u64);
-        let shard = chain.shard_bytes() as u64
-            + sizes.fragments.bytes() as u64
-            + local_bytes(chain, steering);
+        let beside = chain.bytes_beside(capacity);
+        let shard =
+            beside.boxed as u64 + sizes.fragments.bytes() as u64 + local_bytes(chain, steering);
         let mut parts = vec![
             MemoryPart {
                 what: "packet buffers",
@@ -133,7 +133,7 @@ impl MemoryPlan {
                 from: format!("{} flows in {shards} shards", config.state.flows),
                 setting: Some("[state] flows"),
             });
-            let own = chain.own_table_bytes(capacity) as u64;
+            let own = beside.tables as u64;
             if own > 0 {
                 parts.push(MemoryPart {
                     what: "flow tables of functions",

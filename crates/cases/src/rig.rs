@@ -7,7 +7,6 @@ use std::time::Duration;
 use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_io::{Arrival, Collector, Device, Driver, Pacing, SimConfig, SimNic, Source, Stepper};
 use rheostat_ip::Network;
-use rheostat_nf::Seeds;
 use rheostat_packet::checksum::{Validity, evaluate_packet};
 use rheostat_packet::{Headers, LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -172,8 +171,7 @@ impl Rig {
         let table = TableConfig { capacity: *flows_per_shard, aliases: false };
         let hasher = FlowHasher::fixed();
         let fragments = FragmentConfig { held: 16, ..FragmentConfig::default() };
-        let seeds = Seeds { shards: 2 };
-        let made = chain.make_shards(&steering, table, hasher, fragments, seeds).map_err(text)?;
+        let made = chain.make_shards(&steering, table, hasher, fragments, 2).map_err(text)?;
         let config = RuntimeConfig {
             workers: vec![None],
             handoff_capacity: 64,

@@ -1,7 +1,7 @@
 //! Chains of the functions that come along. Each is compiled here, once for all that run it.
 
 use rheostat_nf::registry::{StaticChain, alone, chain_of, pair};
-use rheostat_nf::{AnyChain, ChainError, Link, OnObjects, Owned, Passthrough};
+use rheostat_nf::{AnyChain, ChainError, DynamicChain, Link, OnObjects, Owned};
 use rheostat_state::StateLayout;
 
 use crate::nat::SharedNat;
@@ -25,7 +25,7 @@ pub static CHAINS: &[StaticChain] = &[
 
 /// A chain that forwards everything; with a network layer, a router.
 pub fn empty() -> AnyChain {
-    AnyChain::new(Passthrough, StateLayout::new())
+    AnyChain::new(DynamicChain::default(), StateLayout::new())
 }
 
 /// The chain of these functions: one of [`CHAINS`] where there is one, otherwise put together at run time.

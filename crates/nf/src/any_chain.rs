@@ -4,15 +4,19 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use rheostat_base::ShardId;
 use rheostat_ip::Network;
 use rheostat_run::{Routes, Service};
 use rheostat_state::txn::Objects;
-use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, StateLayout, TableConfig};
+use rheostat_state::{
+    Arena, ArenaError, FlowHasher, FlowTable, FragmentConfig, FragmentTracker, Shard, StateLayout,
+    TableConfig,
+};
 use rheostat_steer::{Steering, SteeringError};
 
 use crate::chain::dynamic::{ChainError, DynamicChain};
-use crate::chain::{Chain, Passthrough};
-use crate::chain_service::{self, ChainService, Seeds};
+use crate::chain::{BytesBeside, Chain};
+use crate::chain_service::ChainService;
 use crate::function::ShardInfo;
 use crate::function_spec::FunctionSpec;
 use crate::link::Link;
@@ -32,12 +36,17 @@ pub struct AnyChain {
 impl AnyChain {
     /// `chain`, whose functions have their states in `layout`.
     pub fn new<C: Chain>(chain: C, layout: StateLayout) -> AnyChain {
+        AnyChain::sharing(Arc::new(chain), layout)
+    }
+
+    /// The same of a chain that others have, too.
+    pub fn sharing<C: Chain>(chain: Arc<C>, layout: StateLayout) -> AnyChain {
         AnyChain {
             spec: chain.spec(),
             objects: chain.objects().cloned(),
-            is_stateful: C::STATEFUL,
+            is_stateful: chain.is_stateful(),
             is_shared: C::SHARED,
-            chain: Arc::new(chain),
+            chain,
             layout: Arc::new(layout),
         }
     }
@@ -56,9 +65,6 @@ impl AnyChain {
     /// [`ChainError`] when these functions do not make a chain together.
     pub fn of(links: Vec<Box<dyn Link>>) -> Result<AnyChain, ChainError> {
         let mut layout = StateLayout::new();
-        if links.is_empty() {
-            return Ok(AnyChain::new(Passthrough, layout));
-        }
         let chain = DynamicChain::new(links, &mut layout)?;
         Ok(AnyChain::new(chain, layout))
     }
@@ -88,15 +94,16 @@ impl AnyChain {
         &self.layout
     }
 
-    /// Adapts `steering` to the chain, as [`steering_for`](crate::steering_for) does.
+    /// Adapts `steering` to the chain, as [`FunctionSpec::place`] does.
     ///
     /// # Errors
-    /// As [`steering_for`](crate::steering_for).
+    /// As [`FunctionSpec::place`].
     pub fn steering_for(&self, steering: Steering) -> Result<Steering, SteeringError> {
         self.spec.place(steering)
     }
 
-    /// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each.
+    /// Makes every shard of a run that `steering` places packets in, with an empty table of `table.capacity` flows each, if the
+    /// chain keeps state. Each shard has a random number of its own, which follows from `seed`.
     ///
     /// # Errors
     /// [`ArenaError`] when the operating system does not give the memory.
@@ -106,25 +113,32 @@ impl AnyChain {
         table: TableConfig,
         hasher: FlowHasher,
         fragments: FragmentConfig,
-        seeds: Seeds,
+        seed: u64,
     ) -> Result<Vec<Box<Shard>>, ArenaError> {
-        self.chain.make_shards(steering, table, self.layout.clone(), hasher, fragments, seeds)
+        let shards = steering.shards();
+        // Without state, the tables stay empty.
+        let flows = if self.is_stateful { table.capacity } else { 1 };
+        let table = TableConfig { aliases: table.aliases || self.spec.aliases, capacity: flows };
+        let tables = Arena::new(shards, table, self.layout.clone(), hasher)?.into_tables();
+        let shard = |(number, table)| {
+            let id = ShardId(number as u16);
+            // SplitMix64's increment: neighbouring shards get unrelated numbers.
+            let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1));
+            let info = ShardInfo { id, shards, seed, flows, hasher, steering: steering.clone() };
+            self.chain.shard_with(info, table, FragmentTracker::new(fragments))
+        };
+        Ok(tables.into_iter().enumerate().map(shard).collect())
     }
 
-    /// Bytes of a shard, without what it points to.
-    pub fn shard_bytes(&self) -> usize {
-        self.chain.shard_bytes()
-    }
-
-    /// Bytes of the tables that functions have of their own in one shard, beside that of the shard, which has room for so many
-    /// flows.
-    pub fn own_table_bytes(&self, flows: usize) -> usize {
-        self.chain.own_table_bytes(flows)
+    /// Bytes of one shard without its table, which has room for so many flows: those of the shard with what it points to, and
+    /// those of tables that functions have of their own.
+    pub fn bytes_beside(&self, flows: usize) -> BytesBeside {
+        self.chain.bytes_with_shard(flows)
     }
 
     /// What the functions keep for one shard.
     pub fn shard(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
-        self.chain.make_shard(shard)
+        self.chain.make_local(shard)
     }
 
     /// The service of one lane; with `network`, behind and before the network layer.
@@ -141,44 +155,34 @@ impl fmt::Debug for AnyChain {
 
 /// A [`Chain`] without its types.
 trait Erased: Send + Sync {
-    fn make_shards(
+    fn shard_with(
         &self,
-        steering: &Arc<Steering>,
-        table: TableConfig,
-        layout: Arc<StateLayout>,
-        hasher: FlowHasher,
-        fragments: FragmentConfig,
-        seeds: Seeds,
-    ) -> Result<Vec<Box<Shard>>, ArenaError>;
-    fn shard_bytes(&self) -> usize;
-    fn own_table_bytes(&self, flows: usize) -> usize;
-    fn make_shard(&self, shard: ShardInfo) -> Box<dyn Any + Send>;
+        info: ShardInfo,
+        table: FlowTable,
+        fragments: FragmentTracker,
+    ) -> Box<Shard>;
+    fn make_local(&self, info: ShardInfo) -> Box<dyn Any + Send>;
+    fn bytes_with_shard(&self, flows: usize) -> BytesBeside;
     fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service>;
 }
 
 impl<C: Chain> Erased for C {
-    fn make_shards(
+    fn shard_with(
         &self,
-        steering: &Arc<Steering>,
-        table: TableConfig,
-        layout: Arc<StateLayout>,
-        hasher: FlowHasher,
-        fragments: FragmentConfig,
-        seeds: Seeds,
-    ) -> Result<Vec<Box<Shard>>, ArenaError> {
-        chain_service::make_shards(self, steering, table, layout, hasher, fragments, seeds)
+        info: ShardInfo,
+        table: FlowTable,
+        fragments: FragmentTracker,
+    ) -> Box<Shard> {
+        Box::new(Shard { id: info.id, table, fragments, local: self.shard(info) })
     }
 
-    fn shard_bytes(&self) -> usize {
-        size_of::<Shard<C::Shard>>() + self.boxed_bytes()
+    fn make_local(&self, info: ShardInfo) -> Box<dyn Any + Send> {
+        Box::new(self.shard(info))
     }
 
-    fn own_table_bytes(&self, flows: usize) -> usize {
-        Chain::own_table_bytes(self, flows)
-    }
-
-    fn make_shard(&self, shard: ShardInfo) -> Box<dyn Any + Send> {
-        Box::new(self.shard(shard))
+    fn bytes_with_shard(&self, flows: usize) -> BytesBeside {
+        let BytesBeside { boxed, tables } = self.bytes_beside(flows);
+        BytesBeside { boxed: size_of::<Shard<C::Shard>>() + boxed, tables }
     }
 
     fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service> {

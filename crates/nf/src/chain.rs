@@ -1,23 +1,22 @@
 //! Chains of network functions. Those that are composed at compile time: [`Stage`] makes a chain of one function,
-//! [`Chain2`] joins two chains, [`Passthrough`] forwards everything. The compiler sees the whole chain, so a
-//! packet passes it without a virtual call. And the one that is put together at run time, of any functions (`dynamic`).
+//! [`Chain2`] joins two chains. The compiler sees the whole chain, so a packet passes it without a virtual call. And the
+//! one that is put together at run time, of any functions or none (`dynamic`).
 
 mod chain2;
 pub(crate) mod dynamic;
 mod mode;
-mod passthrough;
 mod stage;
+mod visit;
 
 pub use chain2::Chain2;
 pub use mode::{Mode, OnObjects, Owned};
-pub use passthrough::Passthrough;
 pub use stage::Stage;
+pub use visit::Visit;
 
 use rheostat_base::Counter;
 use rheostat_run::Metrics;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
-use rheostat_steer::{Steering, SteeringError};
 
 use crate::chain_service::FastPath;
 use crate::cx::Scope;
@@ -25,7 +24,7 @@ use crate::function::{Ahead, ShardInfo};
 use crate::function_spec::FunctionSpec;
 use crate::packet::Packet;
 use crate::reading::{Reading, Unread};
-use crate::steady::{General, SteadyChain};
+use crate::steady::SteadyChain;
 use crate::verdict::{Ending, Outcome, Verdict};
 
 /// Functions that packets pass one after the other: from inside in order, from outside in reverse.
@@ -42,14 +41,11 @@ use crate::verdict::{Ending, Outcome, Verdict};
 pub trait Chain: Send + Sync + 'static {
     /// The functions' states per shard.
     type Shard: Send + 'static;
-    /// The functions' states of one flow, as far as they have seen it.
-    type States;
+    /// The functions' states of a new flow, as far as they have seen it; at first, none has.
+    type States: Default;
 
     /// What [`Chain::save`] keeps of a flow.
     type Saved: Default + Send;
-
-    /// Whether flows are looked up at all.
-    const STATEFUL: bool;
 
     /// Whether handlers run in transactions on objects that all lanes share, so that whatever they do can
     /// be undone.
@@ -64,21 +60,14 @@ pub trait Chain: Send + Sync + 'static {
     /// Properties of the functions together.
     fn spec(&self) -> FunctionSpec;
 
-    /// How many things the functions' fast paths count.
-    fn counts(&self) -> usize {
-        0
+    /// Whether flows are looked up at all: there is a function.
+    fn is_stateful(&self) -> bool {
+        true
     }
 
-    /// The fast path of the chain, if its functions have one. It counts in `counts`, of which there are [`Chain::counts`].
-    fn steady<'a>(&'a self, _counts: &'a [Counter]) -> impl SteadyChain {
-        General(Unread)
-    }
-
-    /// The same on packets of a lane.
-    #[inline(always)]
-    fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
-        self.steady(counts)
-    }
+    /// The fast path of the chain on packets of a lane, if its functions have one. It counts in `counts`: those that
+    /// [`Chain::spec`] names.
+    fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath;
 
     /// The fast path of a chain on shared objects, if its function has one.
     fn reading<'a>(&'a self, _counts: &'a [Counter]) -> impl Reading {
@@ -107,38 +96,26 @@ pub trait Chain: Send + Sync + 'static {
     /// Makes the state of one shard.
     fn shard(&self, shard: ShardInfo) -> Self::Shard;
 
-    /// Bytes that the state of one shard points to, as far as they are the same for all shards and known before.
-    fn boxed_bytes(&self) -> usize {
-        0
+    /// Bytes that the functions have beside the state of one shard, whose table has room for so many flows.
+    fn bytes_beside(&self, _flows: usize) -> BytesBeside {
+        BytesBeside::default()
     }
 
-    /// Bytes of the tables that functions have of their own in one shard, beside that of the shard, which has room for so many flows.
-    fn own_table_bytes(&self, _flows: usize) -> usize {
-        0
-    }
-
-    /// Executes the functions on the first packet of a flow. With [`Verdict::Drop`] the states are to be discarded.
-    fn first(
+    /// Executes the functions on a packet, until one decides that it does not go on. When the verdict on the first packet of a
+    /// flow is [`Verdict::Drop`], its states are to be discarded.
+    fn visit(
         &self,
-        local: &mut Self::Shard,
+        shard: &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Self::States, Verdict)>;
+        visit: Visit<'_, '_, Self::States>,
+    ) -> Outcome<Verdict>;
 
     /// Puts the states of an admitted flow into its entry.
-    fn install(&self, local: &mut Self::Shard, flow: &mut FlowMut<'_>, states: Self::States);
+    fn install(&self, shard: &mut Self::Shard, flow: &mut FlowMut<'_>, states: Self::States);
 
     /// Gives up the states of a flow that was not installed, last function first.
-    fn discarded(&self, local: &mut Self::Shard, scope: &mut Scope<'_>, states: Self::States);
-
-    /// Executes the functions on a packet of a live flow.
-    fn packet(
-        &self,
-        local: &mut Self::Shard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict>;
+    fn discarded(&self, shard: &mut Self::Shard, scope: &mut Scope<'_>, states: Self::States);
 
     /// Requests what the end of a flow will need, which may be the next to end.
     #[inline]
@@ -149,7 +126,7 @@ pub trait Chain: Send + Sync + 'static {
     #[inline(always)]
     fn lapsed(
         &self,
-        _local: &mut Self::Shard,
+        _shard: &mut Self::Shard,
         _scope: &mut Scope<'_>,
         _flow: &mut FlowMut<'_>,
     ) -> bool {
@@ -159,35 +136,37 @@ pub trait Chain: Send + Sync + 'static {
     /// Notifies the functions that the flow ends.
     fn ended(
         &self,
-        local: &mut Self::Shard,
+        shard: &mut Self::Shard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
     );
 
-    /// Executes the functions on a packet that belongs to no flow.
-    fn non_flow(
-        &self,
-        local: &mut Self::Shard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict>;
-
     /// Calls the functions' periodic handlers.
-    fn periodic(&self, local: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
+    fn periodic(&self, shard: &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()>;
 
     /// The run is over: ends flows that are not in the table of the shard, if a function wants that.
-    fn stopped(&self, _local: &mut Self::Shard, _scope: &mut Scope<'_>) {}
+    fn stopped(&self, _shard: &mut Self::Shard, _scope: &mut Scope<'_>) {}
 
     /// Adds what the functions have counted in one shard to the metrics of a run; with `None`, what they have counted in shared
     /// objects.
     fn metrics(&self, shard: Option<&Self::Shard>, metrics: &mut Metrics);
 }
 
-/// Adapts `steering` to a chain: its sets and its translation.
-///
-/// # Errors
-/// [`SteeringError::NothingInCommon`] when the chain's functions cannot agree how to place packets.
-pub fn steering_for<C: Chain>(chain: &C, steering: Steering) -> Result<Steering, SteeringError> {
-    chain.spec().place(steering)
+/// A chain that is compiled as a whole, and so can stand in another one.
+pub trait CompiledChain: Chain {
+    /// The length of [`FunctionSpec::counts`].
+    fn counts(&self) -> usize;
+
+    /// The fast path of the chain, if its functions have one.
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain;
+}
+
+/// Bytes that the functions of a chain have beside the states of shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BytesBeside {
+    /// Those that the state of one shard points to, as far as they are the same for all shards and known before.
+    pub boxed: usize,
+    /// Those of the tables that functions have of their own in one shard.
+    pub tables: usize,
 }

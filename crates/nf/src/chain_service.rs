@@ -7,9 +7,7 @@ mod execution;
 mod fast_path;
 mod flood;
 mod flow_end;
-mod guests;
 mod journal;
-mod make_shards;
 mod notes;
 mod offloading;
 mod routed;
@@ -31,7 +29,6 @@ use rheostat_steer::Side;
 
 pub(crate) use self::fast_path::{FastPath, FastPathCx};
 use self::journal::Journal;
-pub use self::make_shards::{Seeds, make_shards};
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
 use crate::chain::Chain;
@@ -52,6 +49,7 @@ const RECLAIM: usize = 64;
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
     spec: FunctionSpec,
+    is_stateful: bool,
     /// What the chain's fast path counts.
     counts: Box<[Counter]>,
     routes: Routes,
@@ -84,11 +82,12 @@ impl<C: Chain> ChainService<C> {
         // Refuses chains of functions that do not go together.
         const { _ = C::SHARED };
         let _ = chain.objects();
-        let spec = chain.spec();
+        let (spec, is_stateful) = (chain.spec(), chain.is_stateful());
         let counts = spec.counts.iter().map(|_| Counter::new()).collect();
         ChainService {
             chain,
             spec,
+            is_stateful,
             counts,
             routes,
             stack: None,
@@ -443,11 +442,11 @@ impl<C: Chain> ChainService<C> {
 
 impl<C: Chain> Service for ChainService<C> {
     fn spec(&self) -> ServiceSpec {
-        ServiceSpec { is_stateful: C::STATEFUL, ..ServiceSpec::default() }
+        ServiceSpec { is_stateful: self.is_stateful, ..ServiceSpec::default() }
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        if !C::STATEFUL {
+        if !self.is_stateful {
             return self.relay(batch, out);
         }
         self.packets += batch.len();

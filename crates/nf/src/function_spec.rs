@@ -93,7 +93,7 @@ impl FunctionSpec {
     ///
     /// # Errors
     /// [`SteeringError::NothingInCommon`] when they cannot agree how to place packets.
-    pub(crate) fn place(&self, steering: Steering) -> Result<Steering, SteeringError> {
+    pub fn place(&self, steering: Steering) -> Result<Steering, SteeringError> {
         let steering = steering.with_sets(&self.packet_set, &self.steering())?;
         Ok(match &self.translation {
             Some(translation) => steering.with_translation(translation.clone()),

@@ -24,8 +24,8 @@ mod verdict;
 
 pub use any_chain::AnyChain;
 pub use chain::dynamic::{ChainError, DynamicChain};
-pub use chain::{Chain, Chain2, Mode, OnObjects, Owned, Passthrough, Stage, steering_for};
-pub use chain_service::{ChainService, Seeds, make_shards};
+pub use chain::{BytesBeside, Chain, Chain2, CompiledChain, Mode, OnObjects, Owned, Stage, Visit};
+pub use chain_service::ChainService;
 pub use cx::{Cx, DEFAULT_LIFETIME, Flows, Scope, Seen};
 pub use device_set::DeviceSet;
 pub use function::{Ahead, NetworkFunction, NoShardState, Prefetch, ShardInfo, ShardState};

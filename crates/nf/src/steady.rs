@@ -132,34 +132,6 @@ pub trait SteadyChain {
     ) -> Option<Time>;
 }
 
-impl SteadyChain for General {
-    const EXISTS: bool = false;
-
-    type Places = ();
-    type Step = Infallible;
-
-    #[inline(always)]
-    fn places(&self) {}
-
-    fn shortest(&self) -> Nanos {
-        Nanos::default()
-    }
-
-    fn may_leave(&self, (): &()) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn decide(&self, _: &Packet<'_>, (): &()) -> Option<Infallible> {
-        None
-    }
-
-    #[inline(always)]
-    fn commit(&self, step: Infallible, _: Time, _: &mut Packet<'_>, (): &mut ()) -> Option<Time> {
-        match step {}
-    }
-}
-
 /// The fast path of a chain of one function.
 pub(crate) struct SteadyStage<F, S> {
     pub(crate) function: F,

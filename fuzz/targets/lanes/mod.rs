@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_io::{Collected, Collector, Device, Driver, Pacing, SimConfig, SimNic};
-use rheostat_nf::{Chain, ChainService, Seeds, make_shards, steering_for};
+use rheostat_nf::{AnyChain, Chain};
 use rheostat_packet::{LinkType, Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
-use rheostat_run::{LaneSample, Routes, RuntimeConfig, Service, TimeSource};
+use rheostat_run::{LaneSample, Routes, RuntimeConfig, TimeSource};
 use rheostat_state::{FlowHasher, FragmentConfig, StateLayout, TableConfig};
 use rheostat_steer::{HashKey, Orientation, PrefixList, Steering};
 use rheostat_traffic::{Arrival, Source};
@@ -41,18 +41,18 @@ pub fn orientations() -> Vec<Orientation> {
 
 /// A chain with what belongs to it: made once, because its tables take long.
 #[allow(dead_code, reason = "each target uses a part")]
-pub struct Made<C> {
-    pub chain: Arc<C>,
-    pub layout: Arc<StateLayout>,
+pub struct Made {
+    pub chain: AnyChain,
     pub steering: Arc<Steering>,
 }
 
 /// Makes a chain what [`run`] needs.
 #[allow(dead_code, reason = "each target uses a part")]
-pub fn made<C: Chain>(chain: C, layout: StateLayout) -> Made<C> {
+pub fn made(chain: impl Chain, layout: StateLayout) -> Made {
+    let chain = AnyChain::new(chain, layout);
     let steering = Steering::new(&HashKey::MICROSOFT, 128, 4, orientations()).unwrap();
-    let steering = Arc::new(steering_for(&chain, steering).unwrap());
-    Made { chain: Arc::new(chain), layout: Arc::new(layout), steering }
+    let steering = Arc::new(chain.steering_for(steering).unwrap());
+    Made { chain, steering }
 }
 
 /// Whether an input is worth a run.
@@ -61,9 +61,8 @@ pub fn is_small(frames: &[(u16, Vec<u8>)]) -> bool {
 }
 
 /// Runs frames through a chain; what left, and what was counted.
-pub fn run<C: Chain>(
-    chain: &Arc<C>,
-    layout: &Arc<StateLayout>,
+pub fn run(
+    chain: &AnyChain,
     steering: &Arc<Steering>,
     frames: &[(u16, Vec<u8>)],
 ) -> (Vec<Collected>, LaneSample) {
@@ -83,8 +82,7 @@ pub fn run<C: Chain>(
     let table = TableConfig { capacity: 4, aliases: false };
     let hasher = FlowHasher::fixed();
     let fragments = FragmentConfig { held: 8, ..FragmentConfig::default() };
-    let (layout, seeds) = (layout.clone(), Seeds { shards: 1 });
-    let shards = make_shards(&**chain, steering, table, layout, hasher, fragments, seeds);
+    let shards = chain.make_shards(steering, table, hasher, fragments, 1);
     let config = RuntimeConfig {
         workers: vec![None],
         handoff_capacity: 128,
@@ -92,8 +90,7 @@ pub fn run<C: Chain>(
         ..RuntimeConfig::new(2, pool.clone(), steering.clone(), hasher)
     };
     let routes = Routes(vec![DeviceId(0)]);
-    let service =
-        |_| Box::new(ChainService::new(chain.clone(), routes.clone())) as Box<dyn Service>;
+    let service = |_| chain.service(&routes, None);
     let mut lanes = build_lanes(&config, &mut devices, service, shards.unwrap()).unwrap();
 
     let now = Time::ZERO;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
 use rheostat_functions::{Firewall, shipped};
-use rheostat_nf::{AnyChain, ChainError, Seeds, link};
+use rheostat_nf::{AnyChain, ChainError, link};
 use rheostat_state::{ArenaError, FlowHasher, FragmentConfig, Shard, TableConfig};
 use rheostat_steer::{HashKey, Orientation, Steering, SteeringError};
 
@@ -34,6 +34,5 @@ pub(crate) fn shards(
     (hasher, seed): (FlowHasher, u64),
 ) -> Result<Vec<Box<Shard>>, ArenaError> {
     let (table, fragments) = (TableConfig { capacity, aliases: false }, FragmentConfig::default());
-    let seeds = Seeds { shards: seed };
-    chain.make_shards(steering, table, hasher, fragments, seeds)
+    chain.make_shards(steering, table, hasher, fragments, seed)
 }

@@ -13,9 +13,7 @@ use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 use super::bind::{Bound, Request};
 use super::flow::{Endpoint, FlowState, Stage as FlowStage, Translated};
 use super::{Mapping, Nat, NatConfig, NatShard};
-use rheostat_nf::Flows;
-use rheostat_nf::{ShardInfo, ShardState};
-use rheostat_nf::{Stage, steering_for};
+use rheostat_nf::{Chain, Flows, ShardInfo, ShardState, Stage};
 
 const UDP: u8 = 17;
 /// Where all flows go, so that with either mapping they compete for the same ports.
@@ -62,7 +60,7 @@ impl Occupancy {
             let orientations = vec![Orientation::Inside, Orientation::Outside];
             let steering = Steering::new(&HashKey::new(rng.random()), 512, shards, orientations);
             let steering = steering.expect("a number of shards");
-            let steering = steering_for(&stage, steering).expect("one function");
+            let steering = stage.spec().place(steering).expect("one function");
             if ports_are_even(&steering, UDP, Family::V4, KeyEnd::First) {
                 break Arc::new(steering);
             }

@@ -12,8 +12,7 @@ use rheostat_steer::{HashKey, KeyEnd, Orientation, Steering, ports_are_even};
 
 use super::flow::{Endpoint, Ends};
 use super::*;
-use rheostat_nf::{Flows, ShardInfo, ShardState};
-use rheostat_nf::{Stage, steering_for};
+use rheostat_nf::{Chain, Flows, ShardInfo, ShardState, Stage};
 use rheostat_state::Handle;
 
 const PROTOCOLS: [u8; 3] = [6, 17, 1];
@@ -32,7 +31,7 @@ impl World {
         let stage = Stage::new(Nat::new(config.clone(), None).unwrap(), &mut layout).unwrap();
         let orientations = vec![Orientation::Inside, Orientation::Outside];
         let steering = Steering::new(&HashKey::new(key), 512, shards, orientations).unwrap();
-        let steering = Arc::new(steering_for(&stage, steering).unwrap());
+        let steering = Arc::new(stage.spec().place(steering).unwrap());
         let place = layout.reserve::<FlowState>().unwrap();
         let nat = Nat::new(config, None).unwrap();
         let layout = Arc::new(layout);

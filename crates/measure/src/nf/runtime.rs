@@ -15,7 +15,7 @@ use rheostat_functions::policer::{
 };
 use rheostat_functions::{Firewall, Lb, Monitor, Nat, Policer, shipped};
 use rheostat_ip::Network;
-use rheostat_nf::{AnyChain, ChainError, Link, Seeds, link};
+use rheostat_nf::{AnyChain, ChainError, Link, link};
 use rheostat_run::Routes;
 use rheostat_state::{FragmentConfig, Shard, TableConfig};
 use rheostat_steer::Whose;
@@ -236,6 +236,6 @@ fn shards(
     let mean = flows(spec) / spec.shards as f64;
     let capacity = mean + 6.0 * mean.sqrt() + 64.0;
     let table = TableConfig { capacity: capacity as usize, aliases: false };
-    let (fragments, seeds) = (FragmentConfig::default(), Seeds { shards: spec.load.seed });
-    Ok(chain.make_shards(&testbed.steering, table, testbed.hasher, fragments, seeds)?)
+    let (fragments, seed) = (FragmentConfig::default(), spec.load.seed);
+    Ok(chain.make_shards(&testbed.steering, table, testbed.hasher, fragments, seed)?)
 }

@@ -6,7 +6,9 @@ use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Side;
 
-use super::Chain;
+use super::visit::Visit;
+use super::{Chain, CompiledChain};
+use crate::chain_service::FastPath;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::function_spec::FunctionSpec;
@@ -18,22 +20,18 @@ use crate::verdict::{Ending, Outcome, Verdict};
 #[derive(Debug)]
 pub struct Chain2<A, B>(pub A, pub B);
 
-impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
+impl<A: CompiledChain, B: CompiledChain> Chain for Chain2<A, B> {
     type Shard = (A::Shard, B::Shard);
-    /// `None` for a chain that did not get to see the flow's first packet.
-    type States = (Option<A::States>, Option<B::States>);
+    type States = (A::States, B::States);
     type Saved = (A::Saved, B::Saved);
 
-    const STATEFUL: bool = A::STATEFUL || B::STATEFUL;
-
     const SHARED: bool = {
-        let mixed = A::STATEFUL && B::STATEFUL && A::SHARED != B::SHARED;
         assert!(
-            !mixed,
+            A::SHARED == B::SHARED,
             "a function on shared objects (`Stage::on_objects`) and one with state per shard \
              (`Stage::new`) cannot stand in one chain: what the latter does cannot be undone"
         );
-        A::SHARED || B::SHARED
+        A::SHARED
     };
 
     fn objects(&self) -> Option<&Objects> {
@@ -57,14 +55,8 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     }
 
     #[inline(always)]
-    fn counts(&self) -> usize {
-        self.0.counts() + self.1.counts()
-    }
-
-    #[inline(always)]
-    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
-        let (a, b) = counts.split_at(self.0.counts());
-        (self.0.steady(a), self.1.steady(b))
+    fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
+        self.steady(counts)
     }
 
     #[inline]
@@ -83,82 +75,45 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         self.1.restore(flow, b);
     }
 
-    #[inline]
-    fn first(
+    #[inline(always)]
+    fn visit(
         &self,
         (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Self::States, Verdict)> {
+        mut visit: Visit<'_, '_, Self::States>,
+    ) -> Outcome<Verdict> {
         match packet.side() {
-            Side::Inside => {
-                let (first, verdict) = self.0.first(a, scope, packet)?;
-                if verdict != Verdict::Forward {
-                    return Ok(((Some(first), None), verdict));
-                }
-                let (second, verdict) = self.1.first(b, scope, packet)?;
-                Ok(((Some(first), Some(second)), verdict))
-            }
-            Side::Outside => {
-                let (first, verdict) = self.1.first(b, scope, packet)?;
-                if verdict != Verdict::Forward {
-                    return Ok(((None, Some(first)), verdict));
-                }
-                let (second, verdict) = self.0.first(a, scope, packet)?;
-                Ok(((Some(second), Some(first)), verdict))
-            }
+            Side::Inside => match self.0.visit(a, scope, packet, visit.of_first())? {
+                Verdict::Forward => self.1.visit(b, scope, packet, visit.of_second()),
+                verdict => Ok(verdict),
+            },
+            Side::Outside => match self.1.visit(b, scope, packet, visit.of_second())? {
+                Verdict::Forward => self.0.visit(a, scope, packet, visit.of_first()),
+                verdict => Ok(verdict),
+            },
         }
     }
 
     #[inline]
     fn install(
         &self,
-        (local_a, local_b): &mut Self::Shard,
+        (a, b): &mut Self::Shard,
         flow: &mut FlowMut<'_>,
-        (a, b): Self::States,
+        (of_a, of_b): Self::States,
     ) {
-        if let Some(states) = a {
-            self.0.install(local_a, flow, states);
-        }
-        if let Some(states) = b {
-            self.1.install(local_b, flow, states);
-        }
+        self.0.install(a, flow, of_a);
+        self.1.install(b, flow, of_b);
     }
 
     fn discarded(
         &self,
-        (local_a, local_b): &mut Self::Shard,
-        scope: &mut Scope<'_>,
-        (a, b): Self::States,
-    ) {
-        // Only one of the two orders of initialisation is possible when one side is missing, and
-        // when both are there neither depends on the other.
-        if let Some(states) = b {
-            self.1.discarded(local_b, scope, states);
-        }
-        if let Some(states) = a {
-            self.0.discarded(local_a, scope, states);
-        }
-    }
-
-    #[inline]
-    fn packet(
-        &self,
         (a, b): &mut Self::Shard,
         scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict> {
-        match packet.side() {
-            Side::Inside => match self.0.packet(a, scope, packet, flow)? {
-                Verdict::Forward => self.1.packet(b, scope, packet, flow),
-                verdict => Ok(verdict),
-            },
-            Side::Outside => match self.1.packet(b, scope, packet, flow)? {
-                Verdict::Forward => self.0.packet(a, scope, packet, flow),
-                verdict => Ok(verdict),
-            },
-        }
+        (of_a, of_b): Self::States,
+    ) {
+        self.1.discarded(b, scope, of_b);
+        self.0.discarded(a, scope, of_a);
     }
 
     #[inline]
@@ -178,24 +133,6 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
         self.0.ended(a, scope, flow, ending);
     }
 
-    fn non_flow(
-        &self,
-        (a, b): &mut Self::Shard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        match packet.side() {
-            Side::Inside => match self.0.non_flow(a, scope, packet)? {
-                Verdict::Forward => self.1.non_flow(b, scope, packet),
-                verdict => Ok(verdict),
-            },
-            Side::Outside => match self.1.non_flow(b, scope, packet)? {
-                Verdict::Forward => self.0.non_flow(a, scope, packet),
-                verdict => Ok(verdict),
-            },
-        }
-    }
-
     fn periodic(&self, (a, b): &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.0.periodic(a, scope)?;
         self.1.periodic(b, scope)
@@ -204,5 +141,18 @@ impl<A: Chain, B: Chain> Chain for Chain2<A, B> {
     fn metrics(&self, shard: Option<&Self::Shard>, metrics: &mut Metrics) {
         self.0.metrics(shard.map(|(a, _)| a), metrics);
         self.1.metrics(shard.map(|(_, b)| b), metrics);
+    }
+}
+
+impl<A: CompiledChain, B: CompiledChain> CompiledChain for Chain2<A, B> {
+    #[inline(always)]
+    fn counts(&self) -> usize {
+        self.0.counts() + self.1.counts()
+    }
+
+    #[inline(always)]
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
+        let (a, b) = counts.split_at(self.0.counts());
+        (self.0.steady(a), self.1.steady(b))
     }
 }

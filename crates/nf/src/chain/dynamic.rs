@@ -7,13 +7,13 @@
 mod assembly;
 mod deadlines;
 mod error;
+mod event;
 mod link_stage;
 mod naming;
 mod own_link;
 mod steady_chain;
 mod steady_run;
 mod transacted;
-mod visit;
 mod visits;
 
 use std::fmt;
@@ -26,14 +26,13 @@ use rheostat_steer::Side;
 
 use self::deadlines::Deadlines;
 pub use self::error::ChainError;
-use self::link_stage::LinkShard;
+use self::event::Event;
+use self::link_stage::{LinkShard, LinkVisit};
 pub(crate) use self::link_stage::{LinkStage, PlacedLink};
 pub(crate) use self::naming::Naming;
-
 pub(crate) use self::own_link::OwnLink;
 use self::steady_chain::DynamicFastPath;
-use self::visit::Visit;
-use super::Chain;
+use super::{BytesBeside, Chain, Visit};
 use crate::chain_service::FastPath;
 use crate::cx::{DEFAULT_LIFETIME, Scope};
 use crate::function::{Ahead, ShardInfo};
@@ -42,7 +41,8 @@ use crate::packet::Packet;
 use crate::packet_log::{LogMark, PacketLog};
 use crate::verdict::{Ending, Outcome, Verdict};
 
-/// Any functions, one behind the other.
+/// Any functions, one behind the other. Without functions, it forwards every packet and keeps no flows.
+#[derive(Default)]
 pub struct DynamicChain {
     links: Box<[Box<dyn LinkStage>]>,
     spec: FunctionSpec,
@@ -63,7 +63,7 @@ impl fmt::Debug for DynamicChain {
 
 /// What the functions of a [`DynamicChain`] keep for one shard.
 pub struct DynamicShard {
-    locals: Box<[Box<LinkShard>]>,
+    states: Box<[Box<LinkShard>]>,
     /// What a packet was before functions on shared objects changed it.
     log: PacketLog,
     /// How much of that was kept before each of these functions saw the packet.
@@ -75,7 +75,7 @@ pub struct DynamicShard {
 impl DynamicShard {
     /// What a function keeps for the shard.
     fn of(&mut self, function: usize) -> &mut LinkShard {
-        &mut *self.locals[function]
+        &mut *self.states[function]
     }
 }
 
@@ -100,14 +100,14 @@ impl DynamicChain {
         shard: &mut DynamicShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut LinkVisit<'_, '_>,
         seen: &mut Seen,
     ) -> Outcome<Verdict> {
-        let DynamicShard { locals, log, starts, requested } = shard;
+        let DynamicShard { states, log, starts, requested } = shard;
         log.clear();
         let mut onward = Verdict::Forward;
         for at in self.path(packet.side()) {
-            let (link, local) = (&*self.links[at], &mut *locals[at]);
+            let (link, state) = (&*self.links[at], &mut *states[at]);
             seen.0 |= 1 << at;
             let before = (scope.requests.deadline, scope.requests.evictable);
             let own = self.deadlines.as_ref().and_then(|deadlines| deadlines.own(at));
@@ -115,16 +115,16 @@ impl DynamicChain {
                 scope.requests.deadline = None;
             }
             let verdict = match link.objects() {
-                None => link.visit(local, scope, packet, visit)?,
+                None => link.visit(state, scope, packet, visit)?,
                 Some(_) => {
                     starts[at] = log.mark();
-                    transacted::visit(link, local, scope, packet, visit, log)?
+                    transacted::visit(link, state, scope, packet, visit, log)?
                 }
             };
             if let (Some(own), Some(deadlines)) = (own, &self.deadlines) {
                 let (deadline, default) = (scope.requests.deadline, scope.now + DEFAULT_LIFETIME);
                 match visit {
-                    Visit::First => requested.0[at] = deadline.unwrap_or(default),
+                    Visit::First(()) => requested.0[at] = deadline.unwrap_or(default),
                     Visit::Known(flow) => own.note(flow, deadline, default),
                     Visit::NonFlow => {}
                 }
@@ -152,28 +152,14 @@ impl DynamicChain {
         packet: &mut Packet<'_>,
         flow: &mut FlowMut<'_>,
     ) {
-        let DynamicShard { locals, log, starts, .. } = shard;
+        let DynamicShard { states, log, starts, .. } = shard;
         let path = self.path(packet.side()).rev();
         for at in path.filter(|at| seen.0 & 1 << at != 0).skip(1) {
             if self.links[at].objects().is_some() {
                 packet.go_back_to(log, starts[at]);
-                self.links[at].restore(&mut *locals[at], flow);
+                self.links[at].restore(&mut *states[at], flow);
             }
         }
-    }
-}
-
-/// Notifies a function that a flow ends.
-fn end(
-    link: &dyn LinkStage,
-    local: &mut LinkShard,
-    scope: &mut Scope<'_>,
-    flow: &mut FlowMut<'_>,
-    ending: Ending,
-) {
-    match link.objects() {
-        None => link.ended(local, scope, flow, ending),
-        Some(_) => transacted::ended(link, local, scope, flow, ending),
     }
 }
 
@@ -183,26 +169,23 @@ impl Chain for DynamicChain {
     /// Nothing: links on shared objects keep what they undo.
     type Saved = ();
 
-    const STATEFUL: bool = true;
-
     const TRANSACTIONS: bool = true;
-
     const STOPS: bool = true;
 
     fn spec(&self) -> FunctionSpec {
         self.spec.clone()
     }
 
-    fn counts(&self) -> usize {
-        self.spec.counts.len()
+    fn is_stateful(&self) -> bool {
+        !self.links.is_empty()
     }
 
     fn shard(&self, shard: ShardInfo) -> DynamicShard {
-        let locals = self.links.iter().map(|link| link.shard(shard.clone())).collect();
+        let states = self.links.iter().map(|link| link.shard(shard.clone())).collect();
         let starts = self.links.iter().map(|_| LogMark::default()).collect();
         let requested = self.links.iter().map(|_| Time::ZERO).collect();
         let requested = (requested, Time::ZERO);
-        DynamicShard { locals, log: PacketLog::default(), starts, requested }
+        DynamicShard { states, log: PacketLog::default(), starts, requested }
     }
 
     fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
@@ -217,51 +200,124 @@ impl Chain for DynamicChain {
         self.objects.as_ref()
     }
 
-    fn boxed_bytes(&self) -> usize {
-        self.links.iter().map(|link| link.local_bytes() + size_of::<Box<LinkShard>>()).sum()
+    fn bytes_beside(&self, flows: usize) -> BytesBeside {
+        let each = self.links.iter().map(|link| link.bytes_beside(flows));
+        each.fold(BytesBeside::default(), |sum, own| BytesBeside {
+            boxed: sum.boxed + own.boxed + size_of::<Box<LinkShard>>(),
+            tables: sum.tables.saturating_add(own.tables),
+        })
     }
 
-    fn own_table_bytes(&self, flows: usize) -> usize {
-        let each = self.links.iter().map(|link| link.table_bytes(flows));
-        each.fold(0, usize::saturating_add)
-    }
-
-    fn first(
+    fn visit(
         &self,
         shard: &mut DynamicShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Seen, Verdict)> {
-        let mut seen = Seen::default();
-        let outcome = self.pass(shard, scope, packet, &mut Visit::First, &mut seen);
-        if outcome.is_err() {
-            self.each(seen, shard).for_each(|(link, local)| link.forget(local));
+        visit: Visit<'_, '_, Seen>,
+    ) -> Outcome<Verdict> {
+        match visit {
+            Visit::First(seen) => self.first(shard, scope, packet, seen),
+            Visit::Known(flow) => self.packet(shard, scope, packet, flow),
+            Visit::NonFlow => {
+                self.pass(shard, scope, packet, &mut Visit::NonFlow, &mut Seen::default())
+            }
         }
-        if let Some(deadlines) = &self.deadlines {
-            let (own, of_flow) = &mut shard.requested;
-            *of_flow = scope.requests.deadline.unwrap_or(scope.now + DEFAULT_LIFETIME);
-            scope.requests.deadline = deadlines.requested(own, *of_flow, seen);
-        }
-        outcome.map(|verdict| (seen, verdict))
     }
 
     fn install(&self, shard: &mut DynamicShard, flow: &mut FlowMut<'_>, seen: Seen) {
-        self.each(seen, shard).for_each(|(link, local)| link.install(local, flow));
+        self.each(seen, shard).for_each(|(link, state)| link.install(state, flow));
         if let Some(deadlines) = &self.deadlines {
             deadlines.begin(flow, &shard.requested.0, shard.requested.1);
         }
     }
 
     fn discarded(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>, seen: Seen) {
-        for (link, local) in self.each(seen, shard).rev() {
-            match link.objects() {
-                None => link.discarded(local, scope),
-                Some(_) => transacted::discarded(link, local, scope),
-            }
-            link.forget(local);
+        // These do not fail: a function that gives up or panics changes nothing.
+        for (link, state) in self.each(seen, shard).rev() {
+            let _ = event::handle(link, state, scope, &mut Event::Discarded);
+            link.forget(state);
         }
     }
 
+    fn lapsed(
+        &self,
+        shard: &mut DynamicShard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> bool {
+        let Some(deadlines) = &self.deadlines else { return false };
+        if deadlines.is_over(flow, scope.now) {
+            return false;
+        }
+        for (at, link) in self.links.iter().enumerate().rev() {
+            let own = deadlines.own(at);
+            if own.is_some_and(|own| own.take_passed(flow, scope.now)) {
+                self.end_for(at, shard, scope, flow, Ending::Expired);
+                link.drop_state(flow);
+            }
+        }
+        let next = deadlines.earliest(|place| flow.time(place));
+        next.map(|deadline| flow.set_deadline(deadline)).is_some()
+    }
+
+    fn prefetch_end(&self, shard: &DynamicShard, flow: &mut FlowMut<'_>) {
+        for (link, state) in self.links.iter().zip(&shard.states) {
+            link.prefetch_end(&**state, flow);
+        }
+    }
+
+    fn ended(
+        &self,
+        shard: &mut DynamicShard,
+        scope: &mut Scope<'_>,
+        flow: &mut FlowMut<'_>,
+        ending: Ending,
+    ) {
+        (0..self.links.len()).rev().for_each(|at| self.end_for(at, shard, scope, flow, ending));
+    }
+
+    fn periodic(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>) -> Outcome<()> {
+        let mut each = self.links.iter().zip(&mut shard.states);
+        each.try_for_each(|(link, state)| {
+            event::handle(&**link, &mut **state, scope, &mut Event::Periodic)
+        })
+    }
+
+    fn stopped(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>) {
+        for (link, state) in self.links.iter().zip(&mut shard.states) {
+            let _ = link.handle(&mut **state, scope, &mut Event::Stopped);
+        }
+    }
+
+    fn metrics(&self, shard: Option<&DynamicShard>, metrics: &mut Metrics) {
+        for (at, link) in self.links.iter().enumerate() {
+            link.metrics(shard.map(|shard| &*shard.states[at]), metrics);
+        }
+    }
+}
+
+impl DynamicChain {
+    /// Lets a first packet pass the functions, and notes in `seen` which have seen it.
+    fn first(
+        &self,
+        shard: &mut DynamicShard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        seen: &mut Seen,
+    ) -> Outcome<Verdict> {
+        let outcome = self.pass(shard, scope, packet, &mut Visit::First(&mut ()), seen);
+        if outcome.is_err() {
+            self.each(*seen, shard).for_each(|(link, state)| link.forget(state));
+        }
+        if let Some(deadlines) = &self.deadlines {
+            let (own, of_flow) = &mut shard.requested;
+            *of_flow = scope.requests.deadline.unwrap_or(scope.now + DEFAULT_LIFETIME);
+            scope.requests.deadline = deadlines.requested(own, *of_flow, *seen);
+        }
+        outcome
+    }
+
+    /// Lets a packet of a live flow pass the functions.
     fn packet(
         &self,
         shard: &mut DynamicShard,
@@ -282,86 +338,27 @@ impl Chain for DynamicChain {
         Ok(verdict)
     }
 
-    fn lapsed(
+    /// Notifies the function at a place that a flow ends.
+    fn end_for(
         &self,
-        shard: &mut DynamicShard,
-        scope: &mut Scope<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> bool {
-        let Some(deadlines) = &self.deadlines else { return false };
-        if deadlines.is_over(flow, scope.now) {
-            return false;
-        }
-        for (at, link) in self.links.iter().enumerate().rev() {
-            let own = deadlines.own(at);
-            if own.is_some_and(|own| own.take_passed(flow, scope.now)) {
-                end(&**link, &mut *shard.locals[at], scope, flow, Ending::Expired);
-                link.drop_state(flow);
-            }
-        }
-        let next = deadlines.earliest(|place| flow.time(place));
-        next.map(|deadline| flow.set_deadline(deadline)).is_some()
-    }
-
-    fn prefetch_end(&self, shard: &DynamicShard, flow: &mut FlowMut<'_>) {
-        for (link, local) in self.links.iter().zip(&shard.locals) {
-            link.prefetch_end(&**local, flow);
-        }
-    }
-
-    fn ended(
-        &self,
+        at: usize,
         shard: &mut DynamicShard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
     ) {
-        for (link, local) in self.links.iter().zip(&mut shard.locals).rev() {
-            end(&**link, &mut **local, scope, flow, ending);
-        }
+        let event = &mut Event::Ended(flow, ending);
+        let _ = event::handle(&*self.links[at], shard.of(at), scope, event);
     }
 
-    fn non_flow(
-        &self,
-        shard: &mut DynamicShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        self.pass(shard, scope, packet, &mut Visit::NonFlow, &mut Seen::default())
-    }
-
-    fn periodic(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>) -> Outcome<()> {
-        for (link, local) in self.links.iter().zip(&mut shard.locals) {
-            match link.objects() {
-                None => link.periodic(&mut **local, scope)?,
-                Some(_) => transacted::periodic(&**link, &mut **local, scope),
-            }
-        }
-        Ok(())
-    }
-
-    fn stopped(&self, shard: &mut DynamicShard, scope: &mut Scope<'_>) {
-        for (link, local) in self.links.iter().zip(&mut shard.locals) {
-            link.stopped(&mut **local, scope);
-        }
-    }
-
-    fn metrics(&self, shard: Option<&DynamicShard>, metrics: &mut Metrics) {
-        for (at, link) in self.links.iter().enumerate() {
-            link.metrics(shard.map(|shard| &*shard.locals[at]), metrics);
-        }
-    }
-}
-
-impl DynamicChain {
     /// The functions that have seen a first packet, in order, each with its value for the shard.
     fn each<'a>(
         &'a self,
         seen: Seen,
         shard: &'a mut DynamicShard,
     ) -> impl DoubleEndedIterator<Item = (&'a dyn LinkStage, &'a mut LinkShard)> {
-        let all = self.links.iter().zip(&mut shard.locals).enumerate();
+        let all = self.links.iter().zip(&mut shard.states).enumerate();
         let have = all.filter(move |(at, _)| seen.0 & 1 << at != 0);
-        have.map(|(_, (link, local))| (&**link, &mut **local))
+        have.map(|(_, (link, state))| (&**link, &mut **state))
     }
 }

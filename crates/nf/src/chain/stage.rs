@@ -8,8 +8,10 @@ use rheostat_run::Step;
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
 
-use super::Chain;
 use super::mode::{Mode, OnObjects, Owned};
+use super::visit::Visit;
+use super::{Chain, CompiledChain};
+use crate::chain_service::FastPath;
 use crate::cx::{Cx, Scope};
 use crate::function::{Ahead, NetworkFunction, NoShardState, Prefetch, ShardInfo, ShardState};
 use crate::function_spec::FunctionSpec;
@@ -91,24 +93,73 @@ impl<F: NetworkFunction, M: Mode<F>> Stage<F, M> {
 
     /// Gives up the state of a flow that lives on for other functions.
     #[cold]
-    fn delete_state(&self, local: &mut F::Shard, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
+    fn delete_state(&self, shard: &mut F::Shard, scope: &mut Scope<'_>, flow: &mut FlowMut<'_>) {
         (scope.requests.delete, scope.requests.has_deleted) = (false, true);
-        self.ended(local, scope, flow, Ending::Closed);
+        self.ended(shard, scope, flow, Ending::Closed);
         drop(flow.take(self.handle));
+    }
+
+    /// Executes the function on the first packet of a flow, and returns its state if the function admits it.
+    #[inline]
+    pub(super) fn first(
+        &self,
+        shard: &mut F::Shard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+    ) -> Outcome<(Option<F::Flow>, Verdict)> {
+        let admission =
+            self.run(shard, scope, packet, |cx, packet| self.function.first(cx, packet))?;
+        // There is no state yet that could be given up.
+        scope.requests.delete = false;
+        let (state, verdict) = match admission {
+            Admission::Pass(verdict) => return Ok((None, verdict)),
+            Admission::Admit(state, verdict) => (Some(state), verdict),
+            Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
+        };
+        scope.requests.needs_flow = true;
+        Ok((state, verdict))
+    }
+
+    /// Executes the function on a packet of a live flow.
+    #[inline]
+    pub(super) fn packet(
+        &self,
+        shard: &mut F::Shard,
+        scope: &mut Scope<'_>,
+        packet: &mut Packet<'_>,
+        flow: &mut FlowMut<'_>,
+    ) -> Outcome<Verdict> {
+        if let Some(state) = flow.state(self.handle) {
+            let requested = scope.requests.deadline;
+            let verdict = self
+                .run(shard, scope, packet, |cx, packet| self.function.packet(cx, packet, state))?;
+            if scope.requests.delete {
+                scope.requests.deadline = requested;
+                self.delete_state(shard, scope, flow);
+            }
+            return Ok(verdict);
+        }
+        // An earlier function kept the flow's first packet from this one; it sees the flow only now.
+        let (state, verdict) = self.first(shard, scope, packet)?;
+        self.install(shard, flow, state);
+        if matches!(verdict, Verdict::Drop(_)) {
+            scope.requests.close = true;
+        }
+        Ok(verdict)
     }
 
     /// Runs a handler on a packet.
     #[inline(always)]
     fn run<T: Display>(
         &self,
-        local: &mut F::Shard,
+        shard: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         handler: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         match packet.is_traced() {
-            false => handler(&mut scope.cx(local), packet),
-            true => self.run_traced(local, scope, packet, handler),
+            false => handler(&mut scope.cx(shard), packet),
+            true => self.run_traced(shard, scope, packet, handler),
         }
     }
 
@@ -117,13 +168,13 @@ impl<F: NetworkFunction, M: Mode<F>> Stage<F, M> {
     #[inline(never)]
     fn run_traced<T: Display>(
         &self,
-        local: &mut F::Shard,
+        shard: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
         handler: impl FnOnce(&mut Cx<'_, F::Shard>, &mut Packet<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         let before = packet.key();
-        let outcome = handler(&mut scope.cx(local), packet);
+        let outcome = handler(&mut scope.cx(shard), packet);
         let after = packet.key();
         scope.outbox.decisions.push(Step::Function {
             name: self.spec.name,
@@ -139,7 +190,6 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
     type States = Option<F::Flow>;
     type Saved = Option<F::Flow>;
 
-    const STATEFUL: bool = true;
     const SHARED: bool = M::SHARED;
 
     fn spec(&self) -> FunctionSpec {
@@ -151,13 +201,8 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
     }
 
     #[inline(always)]
-    fn counts(&self) -> usize {
-        self.spec.counts.len()
-    }
-
-    #[inline(always)]
-    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
-        SteadyStage { function: self.function.steady(counts), handle: self.handle }
+    fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
+        self.steady(counts)
     }
 
     #[inline(always)]
@@ -186,24 +231,25 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
         }
     }
 
-    #[inline]
-    fn first(
+    #[inline(always)]
+    fn visit(
         &self,
-        local: &mut F::Shard,
+        shard: &mut F::Shard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-    ) -> Outcome<(Option<F::Flow>, Verdict)> {
-        let admission =
-            self.run(local, scope, packet, |cx, packet| self.function.first(cx, packet))?;
-        // There is no state yet that could be given up.
-        scope.requests.delete = false;
-        let (state, verdict) = match admission {
-            Admission::Pass(verdict) => return Ok((None, verdict)),
-            Admission::Admit(state, verdict) => (Some(state), verdict),
-            Admission::Refuse(reason) => (None, Verdict::Drop(reason)),
-        };
-        scope.requests.needs_flow = true;
-        Ok((state, verdict))
+        visit: Visit<'_, '_, Option<F::Flow>>,
+    ) -> Outcome<Verdict> {
+        match visit {
+            Visit::First(states) => {
+                let (state, verdict) = self.first(shard, scope, packet)?;
+                *states = state;
+                Ok(verdict)
+            }
+            Visit::Known(flow) => self.packet(shard, scope, packet, flow),
+            Visit::NonFlow => {
+                self.run(shard, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
+            }
+        }
     }
 
     #[inline]
@@ -213,37 +259,10 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
         }
     }
 
-    fn discarded(&self, local: &mut F::Shard, scope: &mut Scope<'_>, states: Option<F::Flow>) {
+    fn discarded(&self, shard: &mut F::Shard, scope: &mut Scope<'_>, states: Option<F::Flow>) {
         if let Some(state) = states {
-            self.function.discarded(&mut scope.cx(local), state);
+            self.function.discarded(&mut scope.cx(shard), state);
         }
-    }
-
-    #[inline]
-    fn packet(
-        &self,
-        local: &mut F::Shard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-        flow: &mut FlowMut<'_>,
-    ) -> Outcome<Verdict> {
-        if let Some(state) = flow.state(self.handle) {
-            let asked = scope.requests.deadline;
-            let verdict = self
-                .run(local, scope, packet, |cx, packet| self.function.packet(cx, packet, state))?;
-            if scope.requests.delete {
-                scope.requests.deadline = asked;
-                self.delete_state(local, scope, flow);
-            }
-            return Ok(verdict);
-        }
-        // An earlier function kept the flow's first packet from this one; it sees the flow only now.
-        let (state, verdict) = self.first(local, scope, packet)?;
-        self.install(local, flow, state);
-        if matches!(verdict, Verdict::Drop(_)) {
-            scope.requests.close = true;
-        }
-        Ok(verdict)
     }
 
     #[inline]
@@ -255,7 +274,7 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
 
     fn ended(
         &self,
-        local: &mut F::Shard,
+        shard: &mut F::Shard,
         scope: &mut Scope<'_>,
         flow: &mut FlowMut<'_>,
         ending: Ending,
@@ -263,22 +282,12 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
         let key = flow.key();
         if let Some(state) = flow.state(self.handle) {
             // An aborted clean-up has no packet to drop; the state goes in any case.
-            let _ = self.function.closed(&mut scope.cx(local), &key, state, ending);
+            let _ = self.function.closed(&mut scope.cx(shard), &key, state, ending);
         }
     }
 
-    #[inline]
-    fn non_flow(
-        &self,
-        local: &mut F::Shard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        self.run(local, scope, packet, |cx, packet| self.function.non_flow(cx, packet))
-    }
-
-    fn periodic(&self, local: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
-        self.function.periodic(&mut scope.cx(local))
+    fn periodic(&self, shard: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
+        self.function.periodic(&mut scope.cx(shard))
     }
 
     fn metrics(&self, shard: Option<&F::Shard>, metrics: &mut Metrics) {
@@ -286,5 +295,17 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
         if let Some(shard) = shard {
             self.function.metrics(shard, metrics);
         }
+    }
+}
+
+impl<F: NetworkFunction, M: Mode<F>> CompiledChain for Stage<F, M> {
+    #[inline(always)]
+    fn counts(&self) -> usize {
+        self.spec.counts.len()
+    }
+
+    #[inline(always)]
+    fn steady<'a>(&'a self, counts: &'a [Counter]) -> impl SteadyChain {
+        SteadyStage { function: self.function.steady(counts), handle: self.handle }
     }
 }

@@ -12,7 +12,7 @@ use rheostat_steer::Side;
 
 use super::ChainService;
 use super::blocked::{Blocked, Head, Room};
-use crate::chain::Chain;
+use crate::chain::{Chain, Visit};
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::restored_packet::restore_endpoints;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -115,7 +115,8 @@ impl<C: Chain> ChainService<C> {
         // There is no flow to ask anything for.
         let (now, requests) = (info.now, &mut Requests::default());
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
-        let outcome = chain.non_flow(local, scope, &mut journal.packet(packet, info));
+        let packet = &mut journal.packet(packet, info);
+        let outcome = chain.visit(local, scope, packet, Visit::NonFlow);
         outcome.map_err(|abort| self.reason_for(abort))
     }
 
@@ -155,7 +156,7 @@ impl<C: Chain> ChainService<C> {
             flows: None,
         };
         let mut seen = journal.packet(packet, info);
-        let verdict = match chain.packet(local, scope, &mut seen, &mut flow) {
+        let verdict = match chain.visit(local, scope, &mut seen, Visit::Known(&mut flow)) {
             Ok(Verdict::Restart) => {
                 // In a transaction, all changes of the packet are undone with it.
                 if !C::SHARED && spec.translation.is_some() {
@@ -202,15 +203,17 @@ impl<C: Chain> ChainService<C> {
         (outbox.alias, outbox.displaced) = (None, None);
         let (flows, pool) = (Some(&*table), out.pool());
         let scope = &mut Scope { now, shard: id, requests: &mut requests, outbox, pool, flows };
-        let first = chain.first(local, scope, &mut journal.packet(packet, info));
+        let mut states = C::States::default();
+        let first = Visit::First(&mut states);
+        let outcome = chain.visit(local, scope, &mut journal.packet(packet, info), first);
         let alias = outbox.alias.take();
         if !C::SHARED
             && let Some(displaced) = outbox.displaced.take()
         {
             self.end(displaced, id, shards, out, now, Ending::Evicted);
         }
-        let (states, verdict) = match first {
-            Ok(first) => first,
+        let verdict = match outcome {
+            Ok(verdict) => verdict,
             Err(abort) => return Err(self.reason_for(abort)),
         };
         let is_admitted = !matches!(verdict, Verdict::Drop(_)) && requests.needs_flow;

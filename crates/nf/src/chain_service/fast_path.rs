@@ -4,10 +4,9 @@ use std::fmt;
 
 use rheostat_base::Nanos;
 use rheostat_packet::Mbuf;
-use rheostat_run::{Batch, LaneCounters, OffloadedFlows, Output, PacketInfo, ShardSet};
-use rheostat_state::{FlowMut, Probe};
+use rheostat_run::{Batch, LaneCounters, Output, PacketInfo, ShardSet};
+use rheostat_state::{DetachedFlow, FlowMut, Probe};
 
-use super::guests;
 use crate::cx::Outbox;
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
@@ -49,14 +48,15 @@ pub trait FastPath {
     /// As [`Steady::may_leave`](crate::Steady::may_leave), of all functions.
     fn lets_leave(&self, flow: FlowMut<'_>) -> bool;
 
-    /// Runs the chain on packets of flows of other lanes, up to one about which it does not decide, and returns how many there
-    /// were: they are to be forwarded.
-    fn run_guests(
+    /// Runs the chain on a packet of a flow of another lane, if all functions can away from its shard: then it is to be forwarded. If
+    /// not, nothing has changed.
+    fn pass_guest(
         &self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
+        packet: &mut Mbuf,
+        info: &PacketInfo,
+        flow: &mut DetachedFlow,
         counters: &LaneCounters,
-    ) -> usize;
+    ) -> bool;
 }
 
 impl<C: SteadyChain> FastPath for C {
@@ -81,13 +81,26 @@ impl<C: SteadyChain> FastPath for C {
     }
 
     #[inline(always)]
-    fn run_guests(
+    fn pass_guest(
         &self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
+        packet: &mut Mbuf,
+        info: &PacketInfo,
+        flow: &mut DetachedFlow,
         counters: &LaneCounters,
-    ) -> usize {
-        guests::run(self, batch, flows, counters)
+    ) -> bool {
+        let Some(mut flow) = flow.open(self.places()) else { return false };
+        let packet = &mut Packet::new(packet, info);
+        if !self.may_leave(&flow.states) {
+            return false;
+        }
+        let Some(step) = self.decide(packet, &flow.states) else { return false };
+        if flow.note_arrival(info.forward(), packet.device(), packet.mbuf().stamp()) {
+            counters.reordered.increment();
+        }
+        if let Some(deadline) = self.commit(step, info.now, packet, &mut flow.states) {
+            flow.set_deadline(deadline);
+        }
+        true
     }
 }
 

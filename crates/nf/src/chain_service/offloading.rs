@@ -4,8 +4,8 @@
 use rheostat_base::{ShardId, Time};
 use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{
-    Batch, FlowNumber, HandoffPacket, OffloadedFlows, OffloadingService, Output, PacketInfo,
-    ShardSet,
+    Batch, FlowNumber, HandoffPacket, LaneCounters, OffloadedFlows, OffloadingService, Output,
+    PacketInfo, ShardSet,
 };
 use rheostat_state::{DetachedFlow, FlowHash, Probe, Shard};
 
@@ -126,11 +126,32 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
+    /// Runs the chain on packets of flows that are here as guests, up to one about which the fast path decides nothing, and returns how
+    /// many there were: they are to be forwarded.
+    #[inline(never)]
+    fn run_guests(
+        &self,
+        batch: &mut Batch,
+        flows: &mut OffloadedFlows,
+        counters: &LaneCounters,
+    ) -> usize {
+        let chain = self.chain.fast_path(&self.counts);
+        let (packets, infos, _) = batch.parts();
+        let passes = |(packet, info): (&mut Mbuf, &mut PacketInfo)| {
+            let flow = info.offloaded().and_then(|number| flows.get_mut(number));
+            match flow.filter(|flow| info.is_usual() && !flow.is_expired(info.now)) {
+                Some(flow) => chain.pass_guest(packet, info, flow, counters),
+                None => false,
+            }
+        };
+        packets.iter_mut().zip(infos).map(passes).take_while(|passes| *passes).count()
+    }
+
     /// Whether all functions have a fast path, and nothing but the shard keeps anything about flows. On a network, packets wait in
     /// a lane for their next hop, where others of their flow would pass them.
     pub(super) fn lets_flows_leave(&self) -> bool {
         let can_offload = self.chain.fast_path(&self.counts).can_offload();
-        C::STATEFUL && !C::SHARED && can_offload && self.stack.is_none()
+        self.is_stateful && !C::SHARED && can_offload && self.stack.is_none()
     }
 }
 
@@ -158,8 +179,7 @@ impl<C: Chain> OffloadingService for ChainService<C> {
         out: &mut Output,
     ) {
         while !batch.is_empty() {
-            let chain = self.chain.fast_path(&self.counts);
-            let passed = chain.run_guests(batch, flows, out.counters());
+            let passed = self.run_guests(batch, flows, out.counters());
             self.forward_by_device(passed, batch, out);
             if batch.is_empty() {
                 return;

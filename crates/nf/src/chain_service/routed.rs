@@ -20,7 +20,7 @@ impl<C: Chain> ChainService<C> {
     #[must_use]
     pub fn with_network(mut self, network: Arc<Network>) -> ChainService<C> {
         // A chain without state changes no addresses.
-        let after_chain = match C::STATEFUL {
+        let after_chain = match self.is_stateful {
             true => ErrorsAfterChain::ThroughChain,
             false => ErrorsAfterChain::ToSender,
         };

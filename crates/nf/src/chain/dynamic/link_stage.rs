@@ -9,17 +9,20 @@ use rheostat_state::{EntryColumn, FlowMut, StateBits, TimePlace};
 
 use super::Naming;
 use super::deadlines::OwnDeadline;
+use super::event::Event;
 use super::steady_run::{self, Decided, SteadyRun, Undecided};
-use super::visit::Visit;
-use crate::chain::{Chain, Mode, Stage};
+use crate::chain::{BytesBeside, Chain, Mode, Stage, Visit};
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
 use crate::packet::Packet;
 use crate::steady::Steady;
-use crate::verdict::{Ending, Outcome, Verdict};
+use crate::verdict::{Outcome, Verdict};
 
 /// The value that a link keeps for one shard, without its type.
 pub(crate) type LinkShard = dyn Any + Send;
+
+/// What a packet is to a function. The state of a new flow stays with the link.
+pub(crate) type LinkVisit<'a, 'f> = Visit<'a, 'f, ()>;
 
 /// A function at its place in a chain, without its type. Its methods are those of [`Chain`] for one function; the state of a new
 /// flow stays in the link's value for the shard until it is installed or discarded, so that a first packet allocates nothing.
@@ -36,50 +39,37 @@ pub(crate) trait LinkStage: Send + Sync {
     /// The value that the link keeps for one shard.
     fn shard(&self, shard: ShardInfo) -> Box<LinkShard>;
 
-    /// Bytes of such a value, without what it points to.
-    fn local_bytes(&self) -> usize;
-
-    /// Bytes of the table that the function has of its own in a shard with so many flows.
-    fn table_bytes(&self, _flows: usize) -> usize {
-        0
-    }
+    /// Bytes of such a value, without what it points to, and of the table that the function has of its own beside a table for so
+    /// many flows.
+    fn bytes_beside(&self, flows: usize) -> BytesBeside;
 
     /// Calls the handler for a packet.
     fn visit(
         &self,
-        local: &mut LinkShard,
+        shard: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut LinkVisit<'_, '_>,
     ) -> Outcome<Verdict>;
 
     /// Puts the state of a new flow into its entry, if the function keeps one.
-    fn install(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
-
-    /// Gives up the state of a new flow. It is there again for another call until [`LinkStage::forget`].
-    fn discarded(&self, _local: &mut LinkShard, _scope: &mut Scope<'_>) {}
+    fn install(&self, _shard: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 
     /// Drops the state of a new flow.
-    fn forget(&self, _local: &mut LinkShard) {}
+    fn forget(&self, _shard: &mut LinkShard) {}
 
-    fn prefetch_end(&self, _local: &LinkShard, _flow: &mut FlowMut<'_>) {}
+    fn prefetch_end(&self, _shard: &LinkShard, _flow: &mut FlowMut<'_>) {}
 
-    fn ended(
+    /// Calls the handler for an event.
+    fn handle(
         &self,
-        _local: &mut LinkShard,
-        _scope: &mut Scope<'_>,
-        _flow: &mut FlowMut<'_>,
-        _ending: Ending,
-    ) {
-    }
-
-    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()>;
-
-    /// The run is over: ends flows that only the function has.
-    fn stopped(&self, _local: &mut LinkShard, _scope: &mut Scope<'_>) {}
+        shard: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        event: &mut Event<'_, '_>,
+    ) -> Outcome<()>;
 
     /// As [`Chain::metrics`].
-    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics);
+    fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics);
 
     /// The deadline that the function has of its own, if it has one.
     fn deadline(&self) -> Option<OwnDeadline> {
@@ -117,10 +107,10 @@ pub(crate) trait LinkStage: Send + Sync {
     }
 
     /// Keeps a flow's state for [`LinkStage::restore`], if the function is on shared objects.
-    fn save(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
+    fn save(&self, _shard: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 
     /// Gives a flow the state again that was kept last.
-    fn restore(&self, _local: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
+    fn restore(&self, _shard: &mut LinkShard, _flow: &mut FlowMut<'_>) {}
 }
 
 /// A function at its place in a chain.
@@ -146,12 +136,12 @@ struct Local<F: NetworkFunction> {
 type Admits = dyn Fn(&Packet<'_>) -> bool + Send;
 
 /// The value that a link keeps for one shard, by its type.
-fn local_of<F: NetworkFunction>(local: &mut LinkShard) -> &mut Local<F> {
-    local.downcast_mut().unwrap_or_else(|| wrong_type())
+fn local_of<F: NetworkFunction>(shard: &mut LinkShard) -> &mut Local<F> {
+    shard.downcast_mut().unwrap_or_else(|| wrong_type())
 }
 
-pub(super) fn by_type<L: 'static>(local: &LinkShard) -> &L {
-    local.downcast_ref().unwrap_or_else(|| wrong_type())
+pub(super) fn by_type<L: 'static>(shard: &LinkShard) -> &L {
+    shard.downcast_ref().unwrap_or_else(|| wrong_type())
 }
 
 #[cold]
@@ -168,12 +158,12 @@ impl<F: NetworkFunction, M: Mode<F>> PlacedLink<F, M> {
         PlacedLink { stage, naming, deadline }
     }
 
-    /// Whether a packet of a flow of the chain is one of no flow to the function.
-    fn is_outside(&self, local: &Local<F>, packet: &Packet<'_>) -> bool {
+    /// Whether a packet of a flow of the chain is one of a flow to the function.
+    fn has_flow_of(&self, packet: &Packet<'_>, admits: &Option<Box<Admits>>) -> bool {
         match self.naming {
-            Naming::Chain | Naming::Own => false,
-            Naming::None => true,
-            Naming::Selected => local.admits.as_ref().is_some_and(|admits| !admits(packet)),
+            Naming::Chain | Naming::Own => true,
+            Naming::None => false,
+            Naming::Selected => admits.as_ref().is_none_or(|admits| admits(packet)),
         }
     }
 }
@@ -184,7 +174,7 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
     }
 
     fn counts(&self) -> usize {
-        self.stage.counts()
+        self.stage.spec.counts.len()
     }
 
     fn prefetch(&self, packet: &Packet<'_>, ahead: Ahead) {
@@ -206,70 +196,62 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
         Box::new(Local::<F> { shard, admits, new: None, saved: None })
     }
 
-    fn local_bytes(&self) -> usize {
-        size_of::<Local<F>>()
+    fn bytes_beside(&self, _: usize) -> BytesBeside {
+        BytesBeside { boxed: size_of::<Local<F>>(), tables: 0 }
     }
 
     fn visit(
         &self,
-        local: &mut LinkShard,
+        shard: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut LinkVisit<'_, '_>,
     ) -> Outcome<Verdict> {
-        let local = local_of::<F>(local);
-        match visit {
-            Visit::First if !self.is_outside(local, packet) => {
-                let (state, verdict) = self.stage.first(&mut local.shard, scope, packet)?;
-                local.new = state;
-                Ok(verdict)
-            }
-            Visit::Known(flow) if !self.is_outside(local, packet) => {
-                self.stage.packet(&mut local.shard, scope, packet, flow)
-            }
-            _ => self.stage.non_flow(&mut local.shard, scope, packet),
-        }
+        let Local::<F> { shard, admits, new, .. } = local_of(shard);
+        let visit = match visit {
+            Visit::First(()) if self.has_flow_of(packet, admits) => Visit::First(new),
+            Visit::Known(flow) if self.has_flow_of(packet, admits) => Visit::Known(flow),
+            _ => Visit::NonFlow,
+        };
+        self.stage.visit(shard, scope, packet, visit)
     }
 
-    fn install(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
-        let local = local_of::<F>(local);
-        let state = local.new.take();
-        self.stage.install(&mut local.shard, flow, state);
+    fn install(&self, shard: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        let Local::<F> { shard, new, .. } = local_of(shard);
+        self.stage.install(shard, flow, new.take());
     }
 
-    fn discarded(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
-        let local = local_of::<F>(local);
-        let copy = local.new.as_ref().and_then(|state| M::copy(state));
-        let state = if M::SHARED { copy } else { local.new.take() };
-        self.stage.discarded(&mut local.shard, scope, state);
+    fn forget(&self, shard: &mut LinkShard) {
+        local_of::<F>(shard).new = None;
     }
 
-    fn forget(&self, local: &mut LinkShard) {
-        local_of::<F>(local).new = None;
-    }
-
-    fn prefetch_end(&self, local: &LinkShard, flow: &mut FlowMut<'_>) {
-        let local = by_type::<Local<F>>(local);
-        self.stage.prefetch_end(&local.shard, flow);
-    }
-
-    fn ended(
+    fn handle(
         &self,
-        local: &mut LinkShard,
+        shard: &mut LinkShard,
         scope: &mut Scope<'_>,
-        flow: &mut FlowMut<'_>,
-        ending: Ending,
-    ) {
-        self.stage.ended(&mut local_of::<F>(local).shard, scope, flow, ending);
+        event: &mut Event<'_, '_>,
+    ) -> Outcome<()> {
+        let Local::<F> { shard, new, .. } = local_of(shard);
+        match event {
+            Event::Discarded => {
+                let copy = new.as_ref().and_then(|state| M::copy(state));
+                let state = if M::SHARED { copy } else { new.take() };
+                self.stage.discarded(shard, scope, state);
+            }
+            Event::Ended(flow, ending) => self.stage.ended(shard, scope, flow, *ending),
+            Event::Periodic => self.stage.periodic(shard, scope)?,
+            Event::Stopped => {}
+        }
+        Ok(())
     }
 
-    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()> {
-        self.stage.periodic(&mut local_of::<F>(local).shard, scope)
+    fn prefetch_end(&self, shard: &LinkShard, flow: &mut FlowMut<'_>) {
+        self.stage.prefetch_end(&by_type::<Local<F>>(shard).shard, flow);
     }
 
-    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics) {
-        let local = local.map(|local| &by_type::<Local<F>>(local).shard);
-        self.stage.metrics(local, metrics);
+    fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics) {
+        let shard = shard.map(|shard| &by_type::<Local<F>>(shard).shard);
+        self.stage.metrics(shard, metrics);
     }
 
     fn deadline(&self) -> Option<OwnDeadline> {
@@ -302,7 +284,7 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
         run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
-        let (own, others) = others.split_counts(self.stage.counts(), run);
+        let (own, others) = others.split_counts(self.stage.spec.counts.len(), run);
         if self.is_visitor() {
             return steady_run::visit(self, others, run, behind);
         }
@@ -318,11 +300,11 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
         self.stage.function.steady(counts).may_leave(flows.states(self.stage.handle).get(0))
     }
 
-    fn save(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
-        local_of::<F>(local).saved = self.stage.save(flow);
+    fn save(&self, shard: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        local_of::<F>(shard).saved = self.stage.save(flow);
     }
 
-    fn restore(&self, local: &mut LinkShard, flow: &mut FlowMut<'_>) {
-        self.stage.restore(flow, local_of::<F>(local).saved.take());
+    fn restore(&self, shard: &mut LinkShard, flow: &mut FlowMut<'_>) {
+        self.stage.restore(flow, local_of::<F>(shard).saved.take());
     }
 }

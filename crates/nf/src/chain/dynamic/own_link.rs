@@ -10,10 +10,10 @@ use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, FlowTable, Probe, StateLayout, TableConfig};
 use rheostat_steer::Steering;
 
-use super::link_stage::{LinkShard, LinkStage, by_type, wrong_type};
+use super::event::Event;
+use super::link_stage::{LinkShard, LinkStage, LinkVisit, by_type, wrong_type};
 use super::steady_run::{self, Decided, SteadyRun, Undecided};
-use super::visit::Visit;
-use crate::chain::{Chain, Stage};
+use crate::chain::{BytesBeside, Chain, Stage, Visit};
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
 use crate::packet::Packet;
@@ -51,39 +51,6 @@ impl<F: NetworkFunction> OwnLink<F> {
     /// `layout` is that of the function's own entries.
     pub(crate) fn new(stage: Stage<F>, layout: StateLayout) -> OwnLink<F> {
         OwnLink { stage, layout: Arc::new(layout) }
-    }
-
-    /// Presents a packet to the function, whatever it is to the chain.
-    fn pass(
-        &self,
-        local: &mut LinkShard,
-        scope: &mut Scope<'_>,
-        packet: &mut Packet<'_>,
-    ) -> Outcome<Verdict> {
-        let Local::<F> { shard, table, names } =
-            local.downcast_mut().unwrap_or_else(|| wrong_type());
-        let Some(key) = names.key(packet) else {
-            return self.stage.non_flow(shard, scope, packet);
-        };
-        let Some(table) = table else {
-            let passes = self.stage.spec.passes_without_entry;
-            return Ok(if passes {
-                Verdict::Forward
-            } else {
-                Verdict::Drop(DropReason::TableFull)
-            });
-        };
-        let mut work = Work { stage: &self.stage, shard, table };
-        let verdict = if names.are_of(packet) {
-            work.pass(&key, scope, packet)?
-        } else {
-            let (hash, kind) = (work.table.hash_of(&key), PacketKind::Flow);
-            let mut info = *packet.info();
-            info.place(&Placement { key, hash, kind, is_usual: false, ..info.placement() });
-            packet.with_info(&info, |packet| work.pass(&key, scope, packet))?
-        };
-        // The flows of the chain are not the function's.
-        if verdict == Verdict::Restart { Err(Abort) } else { Ok(verdict) }
     }
 }
 
@@ -140,7 +107,7 @@ impl<F: NetworkFunction> Work<'_, F> {
         }
         let mut requests = Requests::default();
         let own = &mut scope.about(&mut requests, None);
-        let verdict = self.stage.packet(self.shard, own, packet, &mut flow)?;
+        let verdict = self.stage.visit(self.shard, own, packet, Visit::Known(&mut flow))?;
         if let Some(deadline) = requests.deadline {
             flow.set_deadline(deadline);
         }
@@ -162,16 +129,17 @@ impl<F: NetworkFunction> Work<'_, F> {
         packet: &mut Packet<'_>,
     ) -> Outcome<Verdict> {
         if self.stage.spec.depends_on_flows && self.table.has_due(scope.now) {
-            self.reclaim(scope.now, scope);
+            self.expire(scope.now, scope, Ending::Expired);
         }
         let displaced = scope.outbox.displaced.take();
         let mut requests = Requests::default();
         let own = &mut scope.about(&mut requests, Some(&*self.table));
-        let first = self.stage.first(self.shard, own, packet);
+        let mut state = None;
+        let outcome = self.stage.visit(self.shard, own, packet, Visit::First(&mut state));
         if let Some(other) = std::mem::replace(&mut scope.outbox.displaced, displaced) {
             self.end(other, scope, Ending::Evicted);
         }
-        let (state, verdict) = first?;
+        let verdict = outcome?;
         let is_admitted = !matches!(verdict, Verdict::Drop(_)) && requests.needs_flow;
         let made = if is_admitted { self.insert(key, scope) } else { None };
         let Some(mut flow) = made.and_then(|id| self.table.flow(id)) else {
@@ -198,7 +166,7 @@ impl<F: NetworkFunction> Work<'_, F> {
         if let Ok(id) = self.table.insert(hash, key, now) {
             return Some(id);
         }
-        self.reclaim(now, scope);
+        self.expire(now, scope, Ending::Expired);
         if let Ok(id) = self.table.insert(hash, key, now) {
             return Some(id);
         }
@@ -222,11 +190,7 @@ impl<F: NetworkFunction> Work<'_, F> {
         self.table.end_burst();
     }
 
-    /// Ends flows whose time is up.
-    fn reclaim(&mut self, now: Time, scope: &mut Scope<'_>) {
-        self.expire(now, scope, Ending::Expired);
-    }
-
+    /// Ends flows whose deadline is not behind `until`.
     fn expire(&mut self, until: Time, scope: &mut Scope<'_>, ending: Ending) {
         let Work { stage, shard, table } = self;
         let mut requests = Requests::default();
@@ -242,7 +206,7 @@ impl<F: NetworkFunction> Work<'_, F> {
 
 impl<F: NetworkFunction> LinkStage for OwnLink<F> {
     fn counts(&self) -> usize {
-        self.stage.counts()
+        self.stage.spec.counts.len()
     }
 
     fn shard(&self, info: ShardInfo) -> Box<LinkShard> {
@@ -257,46 +221,76 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         Box::new(Local::<F> { shard: self.stage.shard(info), table, names })
     }
 
-    fn local_bytes(&self) -> usize {
-        size_of::<Local<F>>() + size_of::<Steering>()
-    }
-
-    fn table_bytes(&self, flows: usize) -> usize {
+    fn bytes_beside(&self, flows: usize) -> BytesBeside {
         let config = TableConfig { capacity: flows, aliases: false };
-        config.bytes(&self.layout).unwrap_or(usize::MAX)
+        BytesBeside {
+            boxed: size_of::<Local<F>>() + size_of::<Steering>(),
+            tables: config.bytes(&self.layout).unwrap_or(usize::MAX),
+        }
     }
 
+    /// Presents a packet to the function, whatever it is to the chain.
     fn visit(
         &self,
-        local: &mut LinkShard,
+        shard: &mut LinkShard,
         scope: &mut Scope<'_>,
         packet: &mut Packet<'_>,
-        _: &mut Visit<'_, '_>,
+        _: &mut LinkVisit<'_, '_>,
     ) -> Outcome<Verdict> {
-        self.pass(local, scope, packet)
+        let Local::<F> { shard, table, names } =
+            shard.downcast_mut().unwrap_or_else(|| wrong_type());
+        let Some(key) = names.key(packet) else {
+            return self.stage.visit(shard, scope, packet, Visit::NonFlow);
+        };
+        let Some(table) = table else {
+            let passes = self.stage.spec.passes_without_entry;
+            return Ok(if passes {
+                Verdict::Forward
+            } else {
+                Verdict::Drop(DropReason::TableFull)
+            });
+        };
+        let mut work = Work { stage: &self.stage, shard, table };
+        let verdict = if names.are_of(packet) {
+            work.pass(&key, scope, packet)?
+        } else {
+            let (hash, kind) = (work.table.hash_of(&key), PacketKind::Flow);
+            let mut info = *packet.info();
+            info.place(&Placement { key, hash, kind, is_usual: false, ..info.placement() });
+            packet.with_info(&info, |packet| work.pass(&key, scope, packet))?
+        };
+        // The flows of the chain are not the function's.
+        if verdict == Verdict::Restart { Err(Abort) } else { Ok(verdict) }
     }
 
-    fn periodic(&self, local: &mut LinkShard, scope: &mut Scope<'_>) -> Outcome<()> {
-        let Local::<F> { shard, table, .. } = local.downcast_mut().unwrap_or_else(|| wrong_type());
-        if let Some(table) = table {
-            let now = scope.now;
-            Work { stage: &self.stage, shard: &mut *shard, table }.reclaim(now, scope);
+    fn handle(
+        &self,
+        shard: &mut LinkShard,
+        scope: &mut Scope<'_>,
+        event: &mut Event<'_, '_>,
+    ) -> Outcome<()> {
+        let Local::<F> { shard, table, .. } = shard.downcast_mut().unwrap_or_else(|| wrong_type());
+        let (stage, now) = (&self.stage, scope.now);
+        match (event, &mut *table) {
+            (Event::Stopped, Some(table)) if stage.spec.ends_with_run => {
+                Work { stage, shard, table }.expire(Time::NEVER, scope, Ending::Stopped);
+            }
+            (Event::Periodic, _) => {
+                if let Some(table) = table {
+                    Work { stage, shard, table }.expire(now, scope, Ending::Expired);
+                }
+                let mut requests = Requests::default();
+                stage.periodic(shard, &mut scope.about(&mut requests, table.as_ref()))?;
+            }
+            // The flows of the chain are not the function's.
+            (Event::Discarded | Event::Ended(..) | Event::Stopped, _) => {}
         }
-        let mut requests = Requests::default();
-        let own = &mut scope.about(&mut requests, table.as_ref());
-        self.stage.periodic(shard, own)
+        Ok(())
     }
 
-    fn stopped(&self, local: &mut LinkShard, scope: &mut Scope<'_>) {
-        let Local::<F> { shard, table, .. } = local.downcast_mut().unwrap_or_else(|| wrong_type());
-        if let Some(table) = table.as_mut().filter(|_| self.stage.spec.ends_with_run) {
-            Work { stage: &self.stage, shard, table }.expire(Time::NEVER, scope, Ending::Stopped);
-        }
-    }
-
-    fn metrics(&self, local: Option<&LinkShard>, metrics: &mut Metrics) {
-        let local = local.map(|local| &by_type::<Local<F>>(local).shard);
-        self.stage.metrics(local, metrics);
+    fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics) {
+        let shard = shard.map(|shard| &by_type::<Local<F>>(shard).shard);
+        self.stage.metrics(shard, metrics);
     }
 
     fn is_visitor(&self) -> bool {
@@ -309,7 +303,7 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         run: &mut SteadyRun<'_, '_, '_>,
         behind: Option<&mut dyn Decided>,
     ) {
-        let (_, others) = others.split_counts(self.stage.counts(), run);
+        let (_, others) = others.split_counts(self.stage.spec.counts.len(), run);
         steady_run::visit(self, others, run, behind);
     }
 }

@@ -2,8 +2,8 @@
 
 use rheostat_base::{Counter, Nanos};
 use rheostat_packet::Mbuf;
-use rheostat_run::{Batch, LaneCounters, OffloadedFlows, PacketInfo};
-use rheostat_state::{EntryColumn, FlowMut, OPEN_FLOWS, StateBits};
+use rheostat_run::{Batch, LaneCounters, PacketInfo};
+use rheostat_state::{DetachedFlow, EntryColumn, FlowMut, OPEN_FLOWS};
 
 use super::steady_run::{SteadyRun, UNCHANGED, Undecided};
 use super::visits::Visits;
@@ -96,18 +96,35 @@ impl FastPath for DynamicFastPath<'_> {
         self.can_offload() && entries.is_some_and(|entries| self.may_leave(&entries))
     }
 
-    fn run_guests(
+    fn pass_guest(
         &self,
-        batch: &mut Batch,
-        flows: &mut OffloadedFlows,
+        packet: &mut Mbuf,
+        info: &PacketInfo,
+        flow: &mut DetachedFlow,
         counters: &LaneCounters,
-    ) -> usize {
-        let Some(set) = self.chain.steady.filter(|_| self.can_offload()) else { return 0 };
-        let (packets, infos, _) = batch.parts();
-        let passes = |(packet, info): (&mut Mbuf, &mut PacketInfo)| {
-            self.pass_guest(set, packet, info, flows, counters)
-        };
-        packets.iter_mut().zip(infos).map(passes).take_while(|passes| *passes).count()
+    ) -> bool {
+        let Some(set) = self.chain.steady else { return false };
+        let Some(mut entries) = EntryColumn::detached(flow, set) else { return false };
+        if !self.may_leave(&entries) {
+            return false;
+        }
+        let (packets, infos) = (std::slice::from_mut(packet), std::slice::from_ref(info));
+        let mut deadlines = [UNCHANGED; OPEN_FLOWS];
+        let (all, side) = (&mut deadlines, Some(info.side()));
+        let mut run = SteadyRun::new(packets, infos, &mut entries, all, side, None);
+        self.run_opened(&mut run);
+        let deadline = deadlines[0];
+        if entries.is_empty() {
+            return false;
+        }
+        let Some(mut flow) = flow.open(()) else { return false };
+        if flow.note_arrival(info.forward(), packets[0].device(), packets[0].stamp()) {
+            counters.reordered.increment();
+        }
+        if deadline != UNCHANGED {
+            flow.set_deadline(deadline);
+        }
+        true
     }
 }
 
@@ -136,40 +153,5 @@ impl DynamicFastPath<'_> {
             let earliest = own.after_run(run.entries, at, requested);
             run.deadlines[at] = earliest.unwrap_or(UNCHANGED);
         }
-    }
-
-    fn pass_guest(
-        &self,
-        set: StateBits,
-        packet: &mut Mbuf,
-        info: &PacketInfo,
-        flows: &mut OffloadedFlows,
-        counters: &LaneCounters,
-    ) -> bool {
-        let flow = info.offloaded().and_then(|number| flows.get_mut(number));
-        let Some(flow) = flow.filter(|flow| info.is_usual() && !flow.is_expired(info.now)) else {
-            return false;
-        };
-        let Some(mut entries) = EntryColumn::detached(flow, set) else { return false };
-        if !self.may_leave(&entries) {
-            return false;
-        }
-        let (packets, infos) = (std::slice::from_mut(packet), std::slice::from_ref(info));
-        let mut deadlines = [UNCHANGED; OPEN_FLOWS];
-        let (all, side) = (&mut deadlines, Some(info.side()));
-        let mut run = SteadyRun::new(packets, infos, &mut entries, all, side, None);
-        self.run_opened(&mut run);
-        let deadline = deadlines[0];
-        if entries.is_empty() {
-            return false;
-        }
-        let Some(mut flow) = flow.open(()) else { return false };
-        if flow.note_arrival(info.forward(), packets[0].device(), packets[0].stamp()) {
-            counters.reordered.increment();
-        }
-        if deadline != UNCHANGED {
-            flow.set_deadline(deadline);
-        }
-        true
     }
 }

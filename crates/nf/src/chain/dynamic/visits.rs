@@ -7,15 +7,15 @@ use rheostat_packet::PoolCache;
 use rheostat_state::{OPEN_FLOWS, ShardLocals};
 use rheostat_steer::Side;
 
-use super::visit::Visit;
 use super::{DynamicShard, LinkStage};
+use crate::chain::Visit;
 use crate::cx::{Outbox, Requests, Scope};
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
 
 /// The parts of a lane that handlers need, and the verdicts on packets of the run that are not to be forwarded.
 pub(crate) struct Visits<'r> {
-    locals: ShardLocals<'r>,
+    shards: ShardLocals<'r>,
     outbox: &'r mut Outbox,
     pool: &'r mut PoolCache,
     /// By the packet's place in the run.
@@ -26,11 +26,11 @@ pub(crate) struct Visits<'r> {
 
 impl<'r> Visits<'r> {
     pub(super) fn new(
-        locals: ShardLocals<'r>,
+        shards: ShardLocals<'r>,
         outbox: &'r mut Outbox,
         pool: &'r mut PoolCache,
     ) -> Visits<'r> {
-        Visits { locals, outbox, pool, verdicts: ArrayVec::new(), stopped: 0 }
+        Visits { shards, outbox, pool, verdicts: ArrayVec::new(), stopped: 0 }
     }
 
     /// The packets that do not go on, one bit each.
@@ -54,13 +54,13 @@ impl<'r> Visits<'r> {
         packet: &mut Packet<'_>,
     ) {
         let (now, shard) = (packet.arrived(), packet.info().shard);
-        let Some(local) = self.locals.get_mut::<DynamicShard>(shard) else { return };
+        let Some(of_shard) = self.shards.get_mut::<DynamicShard>(shard) else { return };
         let before = self.outbox.mark();
         // There is no flow to ask anything for.
         let requests = &mut Requests::default();
         let (outbox, pool) = (&mut *self.outbox, &mut *self.pool);
         let scope = &mut Scope { now, shard, requests, outbox, pool, flows: None };
-        let outcome = link.visit(local.of(function), scope, packet, &mut Visit::NonFlow);
+        let outcome = link.visit(of_shard.of(function), scope, packet, &mut Visit::NonFlow);
         match last(outcome, packet.side()) {
             Ok(Verdict::Forward) => {}
             Ok(verdict) => {
