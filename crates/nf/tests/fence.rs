@@ -34,7 +34,7 @@ const ALLOWED: &str = "pub struct State(pub u64, pub std::sync::Arc<[u8]>);
 pub static TABLE: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(Vec::new);
 ";
 
-/// The attribute and the lints that docs/guide.md gives to authors.
+/// The attribute and the lints that docs/function-rules.md gives to authors.
 const ATTRIBUTE: &str = "#![forbid(unsafe_code, reason = \"no `static mut`: what flows share lies in a `Vector` or a `Map`\")]";
 const MANIFEST: &str = r#"
 [package]

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rheostat::serde::Deserialize;
-use rheostat::wire::TcpFlags;
 use rheostat::{
     BuildCx, BuildError, Cx, Distributed, FromSettings, FunctionSpec, Map, Metrics,
     NetworkFunction, Outcome, OwnDropReason, Packet, Side, Time, Verdict, settings,
@@ -72,8 +71,8 @@ impl NetworkFunction for SynLimit {
     }
 
     fn non_flow(&self, cx: &mut Cx<'_, ()>, packet: &mut Packet<'_>) -> Outcome<Verdict> {
-        let opens = |TcpFlags(flags)| flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN;
-        if packet.side() != self.from || !packet.tcp().is_some_and(|tcp| opens(tcp.flags())) {
+        let opens = packet.tcp().is_some_and(|tcp| tcp.flags().opens());
+        if packet.side() != self.from || !opens {
             return Ok(Verdict::Forward);
         }
         let Some(ends) = packet.addresses() else { return Ok(Verdict::Forward) };
