@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rheostat_base::sync::prefetch::prefetch_for_write;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey};
 use rheostat_state::{DeadlineWheel, FlowHash};
@@ -44,6 +45,8 @@ pub(crate) struct Connections<S> {
     closed_deadlines: DeadlineWheel,
 }
 
+/// The slot of no connection.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
 /// The bit of slots of closed connections.
 const CLOSED: u32 = 1 << 30;
 /// The bit of slots of half-open connections.
@@ -66,6 +69,42 @@ pub(crate) struct Seen<'a> {
     pub(crate) info: Option<Info>,
     /// When something last went either way.
     pub(crate) active: Option<Time>,
+}
+
+/// A connection that is neither half-open nor closed, with the parts of its shard that its turn needs.
+pub(crate) struct LiveConnection<'a, S> {
+    pub(crate) entry: &'a mut Entry<S>,
+    shard: ShardId,
+    slot: u32,
+    generations: &'a [u32],
+    spares: &'a mut SpareBuffers,
+    deadlines: &'a mut DeadlineWheel,
+}
+
+impl<S> LiveConnection<'_, S> {
+    /// Its name.
+    pub(crate) fn id(&self) -> ConnectionId {
+        let Self { shard, slot, generations, .. } = *self;
+        ConnectionId { shard, slot, generation: generations[slot as usize] }
+    }
+
+    /// Gives it a send buffer that no connection of the shard needs, if it has none.
+    #[inline]
+    pub(crate) fn lend_buffer(&mut self) {
+        self.spares.lend(&mut self.entry.tcp);
+    }
+
+    /// Takes its send buffer back, if nothing is in it.
+    #[inline]
+    pub(crate) fn take_back_buffer(&mut self) {
+        self.spares.take_back(&mut self.entry.tcp);
+    }
+
+    /// As [`Connections::arm`].
+    #[inline]
+    pub(crate) fn arm(&mut self, at: Time) {
+        self.deadlines.arm(self.slot, at);
+    }
 }
 
 /// What a key leads to.
@@ -113,10 +152,12 @@ impl<S> Connections<S> {
         due(&self.live_deadlines).min(due(&self.closed_deadlines)).min(half_open)
     }
 
-    /// Asks for where a connection with this hash is looked up first.
+    /// Asks for where a connection with this hash is looked up first, and for where connections and timers are.
     #[inline]
     pub(crate) fn prefetch_index(&self, hash: FlowHash) {
         self.index.prefetch(tag_of(hash));
+        prefetch_for_write(&self.live);
+        prefetch_for_write(&self.live_deadlines);
     }
 
     /// The slot that a connection with this hash has, if there is one; to be called when the index is here. Asks for its first line
@@ -125,18 +166,24 @@ impl<S> Connections<S> {
     pub(crate) fn prefetch_slot(&self, hash: FlowHash) -> Option<u32> {
         let slot = self.index.candidate(tag_of(hash))?;
         if slot & KIND == 0 {
-            self.live.prefetch(slot);
+            self.live.prefetch(slot, 1);
             self.live_deadlines.prefetch(slot);
         }
         Some(slot)
     }
 
-    /// Asks for what a segment touches of the connection in a slot; to be called when the first line is here, which also says
-    /// whether there is one.
+    /// Asks for what a segment touches of the connection in a slot, if that is one of live connections.
     #[inline]
     pub(crate) fn prefetch_entry(&self, slot: u32) {
-        if let Some(entry) = self.live.get(slot) {
-            entry.prefetch();
+        self.live.prefetch(slot, Entry::<S>::TOUCHED_LINES);
+    }
+
+    /// The connection whose packets have this key, if it is the live one in `slot`; otherwise as [`Connections::find`].
+    #[inline]
+    pub(crate) fn find_at(&mut self, slot: u32, key: &FlowKey, hash: FlowHash) -> Found<'_, S> {
+        match self.live.get(slot).is_some_and(|entry| is_same(&entry.key, key)) {
+            true => self.get(slot),
+            false => self.find(key, hash),
         }
     }
 
@@ -304,13 +351,12 @@ impl<S> Connections<S> {
         self.half_open.taken().map(|place| place | HALF_OPEN)
     }
 
-    /// The live connection in a slot, and the send buffers that no connection of its shard needs.
+    /// The live connection in a slot, for its turn.
     #[inline]
-    pub(crate) fn live_with_spares(
-        &mut self,
-        slot: u32,
-    ) -> Option<(&mut Entry<S>, &mut SpareBuffers)> {
-        Some((self.live.get_mut(slot)?, &mut self.spares))
+    pub(crate) fn live_in(&mut self, slot: u32) -> Option<LiveConnection<'_, S>> {
+        let (entry, generations) = self.live.get_mut_with_generations(slot)?;
+        let Connections { shard, spares, live_deadlines: deadlines, .. } = self;
+        Some(LiveConnection { entry, shard: *shard, slot, generations, spares, deadlines })
     }
 }
 

@@ -15,9 +15,9 @@ use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_run::{AnyPoolClient, Lost};
 
 use crate::application::{Application, Handled};
-use crate::connections::{ConnectionId, Connections, Found};
+use crate::connections::{ConnectionId, Connections, LiveConnection};
 use crate::counters::Counters;
-use crate::driver::{DeferredRequests, Driver, Surroundings, Turn};
+use crate::driver::{DeferredRequests, Driver, Turn};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
 use crate::shared::Shared;
@@ -77,19 +77,18 @@ impl<A: Application> Driver for Conversations<A> {
         (waits && entry.stream.pending.is_none()).then_some(&mut self.input)
     }
 
-    fn advance(
-        &mut self,
-        slot: u32,
-        connections: &mut Connections<Stream<A>>,
-        around: &mut Surroundings<'_>,
-    ) -> Turn {
+    /// A panic of the application resets the connection.
+    #[inline]
+    fn advance(&mut self, live: &mut LiveConnection<'_, Stream<A>>, now: Time) -> Option<Turn> {
         if self.apart.is_some() {
-            self.turn_of = Some(connections.id(slot));
+            self.turn_of = Some(live.id());
         }
-        match connections.get(slot) {
-            Found::Live(_, entry) => self.advance_entry(entry, around.now),
-            _ => Turn::Over,
-        }
+        let entry = &mut *live.entry;
+        let turn = catch_unwind(AssertUnwindSafe(|| self.go_on(entry, now)));
+        Some(turn.unwrap_or_else(|_| {
+            self.on_panic(entry);
+            Turn::Over
+        }))
     }
 
     /// In good order if nothing is under way. It is no peer's silence if the application takes its time.
@@ -261,15 +260,6 @@ impl<A: Application> Conversations<A> {
     pub(crate) fn handling_apart(mut self) -> Conversations<A> {
         self.apart = Some(Apart::new());
         self
-    }
-
-    /// Lets a connection and the application go on as far as they can. A panic of the application resets the connection.
-    fn advance_entry(&mut self, entry: &mut Entry<Stream<A>>, now: Time) -> Turn {
-        let turn = catch_unwind(AssertUnwindSafe(|| self.go_on(entry, now)));
-        turn.unwrap_or_else(|_| {
-            self.on_panic(entry);
-            Turn::Over
-        })
     }
 
     #[cold]

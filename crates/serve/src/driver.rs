@@ -4,8 +4,9 @@ use rheostat_base::{ShardId, Time};
 use rheostat_run::AnyPoolClient;
 use rheostat_tcp::Event;
 
-use crate::connections::Connections;
+use crate::connections::{Connections, LiveConnection};
 use crate::connector::Connector;
+use crate::due::Due;
 use crate::egress::Egress;
 use crate::entry::Entry;
 use crate::listeners::Listeners;
@@ -50,20 +51,22 @@ pub(crate) trait Driver: Send + 'static {
         Self::abort(entry);
     }
 
-    /// Lets a connection go on as far as it can after something has happened to it.
-    fn advance(
+    /// Lets a connection go on as far as it can after something has happened to it. `None` where the driver needs the other
+    /// connections of the shard as well: then [`Driver::advance_among`] follows.
+    fn advance(&mut self, live: &mut LiveConnection<'_, Self::Stream>, now: Time) -> Option<Turn>;
+
+    /// As [`Driver::advance`], with all connections of the shard.
+    fn advance_among(
         &mut self,
-        slot: u32,
-        connections: &mut Connections<Self::Stream>,
-        around: &mut Surroundings<'_>,
-    ) -> Turn;
+        _slot: u32,
+        _connections: &mut Connections<Self::Stream>,
+        _around: &mut Surroundings,
+    ) -> Turn {
+        Turn::Over
+    }
 
     /// Lets the program do what another thread has asked for.
-    fn called(
-        &mut self,
-        _connections: &mut Connections<Self::Stream>,
-        _around: &mut Surroundings<'_>,
-    ) {
+    fn called(&mut self, _connections: &mut Connections<Self::Stream>, _around: &mut Surroundings) {
     }
 
     /// A segment is at hand, which its device stamped with `stamp`; it is taken at `now`.
@@ -123,28 +126,15 @@ pub(crate) enum Turn {
     Again,
 }
 
-/// What a lane has besides connections, as a driver uses it.
-pub(crate) struct Surroundings<'a> {
+/// A lane's part in a service beside its connections and the driver.
+pub(crate) struct Surroundings {
+    /// The time of the packet, timer or call at hand.
     pub(crate) now: Time,
-    pub(crate) egress: &'a Egress,
-    pub(crate) listeners: &'a mut Listeners,
-    pub(crate) connector: &'a mut Connector,
-    /// Connections to which the driver has done something, but for the one whose turn it is.
-    pub(crate) touched: &'a mut Vec<u32>,
-    /// The earliest deadline that the driver has armed.
-    pub(crate) next_due: &'a mut Time,
-}
-
-impl Surroundings<'_> {
-    /// The same for a shorter time.
-    pub(crate) fn reborrow(&mut self) -> Surroundings<'_> {
-        Surroundings {
-            now: self.now,
-            egress: self.egress,
-            listeners: self.listeners,
-            connector: self.connector,
-            touched: self.touched,
-            next_due: self.next_due,
-        }
-    }
+    pub(crate) egress: Egress,
+    pub(crate) listeners: Listeners,
+    pub(crate) connector: Connector,
+    /// Connections that the driver has changed in the turn of another one.
+    pub(crate) touched: Vec<u32>,
+    /// The earliest deadline of the lane's connections.
+    pub(crate) due: Due,
 }

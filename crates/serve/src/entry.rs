@@ -1,6 +1,7 @@
 //! A connection as a shard keeps it: the protocol's state, and what is on its way to and from the program.
 
-use rheostat_base::sync::prefetch::prefetch_for_write;
+use std::mem::offset_of;
+
 use rheostat_base::{DeviceId, Time};
 use rheostat_ip::Path;
 use rheostat_packet::FlowKey;
@@ -64,19 +65,13 @@ impl<S> Entry<S> {
         self.tcp.allocated() + self.charged
     }
 
-    /// Asks for the lines that a segment touches, but for the first.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.route);
-        prefetch_for_write(&self.stream);
-        self.tcp.prefetch();
-    }
+    /// So many cache lines, the first ones, are what a segment of an open connection touches.
+    pub(crate) const TOUCHED_LINES: usize =
+        offset_of!(Self, tcp).div_ceil(64) + Connection::TOUCHED_LINES;
 }
 
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
-
     use super::*;
 
     #[test]
@@ -84,7 +79,7 @@ mod tests {
         type Tested = Entry<[usize; 2]>;
         let own = [offset_of!(Tested, key), offset_of!(Tested, route), offset_of!(Tested, stream)];
         assert_eq!(own.map(|at| at / 64), [0, 1, 2]);
-        assert_eq!((offset_of!(Tested, tcp), Connection::TOUCHED_LINES), (3 * 64, 8));
+        assert_eq!((offset_of!(Tested, tcp), Tested::TOUCHED_LINES), (3 * 64, 11));
         assert_eq!(size_of::<Tested>(), 12 * 64);
         // No more for being optional: it is what a place has.
         assert_eq!(size_of::<Option<Tested>>(), size_of::<Tested>());

@@ -17,6 +17,7 @@ mod conversation;
 mod cookies_under_way;
 mod counters;
 mod driver;
+mod due;
 pub mod echo;
 mod egress;
 mod ends;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rheostat_base::{LaneId, Time};
 use rheostat_tcp::{CloseReason, Event};
 
-use crate::connections::{Connections, Found};
+use crate::connections::{Connections, Found, LiveConnection, NO_SLOT};
 use crate::counters::Counters;
 use crate::driver::{Driver, Surroundings, Turn};
 use crate::ends::Ends;
@@ -14,9 +14,6 @@ use crate::entry::{Entry, Phase};
 use crate::handler::{Handler, SocketEvent};
 use crate::shared::Shared;
 use crate::sockets::Sockets;
-
-/// The slot of no connection.
-const NO_SLOT: u32 = u32::MAX;
 
 /// A lane's part in a handler.
 pub(crate) struct Readiness<H: Handler> {
@@ -102,10 +99,9 @@ impl<H: Handler> Readiness<H> {
         slot: u32,
         event: SocketEvent,
         connections: &mut Connections<Watched<H::Data>>,
-        around: &mut Surroundings<'_>,
+        around: &mut Surroundings,
     ) {
         let id = connections.id(slot);
-        let around = around.reborrow();
         let counters = &*self.counters;
         let mut sockets = Sockets { connections, around, counters, current: slot };
         let call = || self.handler.handle(&mut self.worker, id, event, &mut sockets);
@@ -209,11 +205,15 @@ impl<H: Handler> Driver for Readiness<H> {
         is_wanted && entry.tcp.info().unread > 0
     }
 
-    fn advance(
+    fn advance(&mut self, _: &mut LiveConnection<'_, Watched<H::Data>>, _: Time) -> Option<Turn> {
+        None
+    }
+
+    fn advance_among(
         &mut self,
         slot: u32,
         connections: &mut Connections<Watched<H::Data>>,
-        around: &mut Surroundings<'_>,
+        around: &mut Surroundings,
     ) -> Turn {
         let is_draining = self.shared.is_draining();
         let Found::Live(_, entry) = connections.get(slot) else { return Turn::Over };
@@ -235,10 +235,10 @@ impl<H: Handler> Driver for Readiness<H> {
     fn called(
         &mut self,
         connections: &mut Connections<Watched<H::Data>>,
-        around: &mut Surroundings<'_>,
+        around: &mut Surroundings,
     ) {
         let shard = connections.shard();
-        let (around, counters) = (around.reborrow(), &*self.counters);
+        let counters = &*self.counters;
         let mut sockets = Sockets { connections, around, counters, current: NO_SLOT };
         let call = || self.handler.called(&mut self.worker, shard, &mut sockets);
         if catch_unwind(AssertUnwindSafe(call)).is_err() {

@@ -2,7 +2,6 @@
 
 mod arrival;
 mod deferred;
-mod due;
 mod errors;
 mod half_open;
 mod lifecycle;
@@ -19,17 +18,17 @@ use rheostat_ip::{Admission, ErrorsAfterChain, Network, Stack};
 use rheostat_packet::{Headers, Mbuf, Tuple};
 use rheostat_run::{Batch, DeferredWork, Output, PacketInfo, Service, ServiceSpec, ShardSet};
 use rheostat_state::Shard;
-use rheostat_tcp::{Header, SendReason, State, SynCookies};
+use rheostat_tcp::{Header, Segment, SendReason, State, SynCookies};
 
-use self::due::Due;
-use self::lifecycle::Next;
+use self::lifecycle::End;
 use self::notes::{Cause, Noted};
 use self::pace::Pace;
 use self::reclaim::Reclaim;
-use crate::connections::{Connections, Found};
+use crate::connections::{Connections, Found, NO_SLOT};
 use crate::connector::Connector;
 use crate::counters::Counters;
-use crate::driver::Driver;
+use crate::driver::{Driver, Surroundings};
+use crate::due::Due;
 use crate::egress::{Egress, Label, Outgoing};
 use crate::ends::Ends;
 use crate::inspection::Visit;
@@ -42,8 +41,8 @@ use crate::shared::Shared;
 const ROW: usize = 128;
 /// Packets ahead of the one at hand whose connections are asked for.
 const AHEAD: usize = 4;
-/// No slot is known.
-const NO_SLOT: u32 = u32::MAX;
+/// Packets that are admitted between the request for a cell of the index and the look at it.
+const LAG: usize = 8;
 
 /// A service over TCP in one lane.
 ///
@@ -63,13 +62,9 @@ const NO_SLOT: u32 = u32::MAX;
 /// next. A segment costs work linear in its length and in the work of the application; the table of connections is hashed with a
 /// secret.
 pub(crate) struct TcpService<D: Driver> {
-    egress: Egress,
-    listeners: Listeners,
     driver: D,
-    connector: Connector,
+    around: Surroundings,
     cookies: SynCookies,
-    /// Connections that the driver has done something to in another's turn.
-    touched: Vec<u32>,
     lane: LaneId,
     /// Inspections that the lane takes part in.
     visits: Vec<Visit>,
@@ -78,7 +73,7 @@ pub(crate) struct TcpService<D: Driver> {
     /// For segments that lie in several buffers.
     joined: Vec<u8>,
     /// The slots that the batch's packets may belong to.
-    ahead: Vec<(ShardId, u32)>,
+    candidates: Vec<(ShardId, u32)>,
     /// The decisions of the network layer about the batch's packets.
     admissions: Vec<Admission>,
     pace: Pace,
@@ -86,8 +81,6 @@ pub(crate) struct TcpService<D: Driver> {
     reclaim: Reclaim,
     /// For traces.
     noted: Noted,
-    /// Before this, no deadline comes of a connection in the shards that the lane looks after.
-    due: Due,
     /// These shards, while the lane goes through them.
     round: Vec<ShardId>,
     /// Those of them whose connections have not all noticed that the service ends; `None` before the first has been told.
@@ -107,22 +100,25 @@ impl<D: Driver> TcpService<D> {
         let stack = Stack::new(network, ErrorsAfterChain::ToSender).with_tcp();
         let outgoing = ports.as_ref().map(|ports| ports.config().clone()).unwrap_or_default();
         TcpService {
-            egress: Egress::new(stack),
-            listeners: Listeners::new(shared.listeners.clone(), outgoing),
+            around: Surroundings {
+                now: Time::ZERO,
+                egress: Egress::new(stack),
+                listeners: Listeners::new(shared.listeners.clone(), outgoing),
+                connector: Connector::new(ports, shared.clone()),
+                touched: Vec::new(),
+                due: Due::new(lane, shared.clone()),
+            },
             counters: shared.counters(lane),
             cookies: shared.syn_cookies,
             driver,
-            connector: Connector::new(ports, shared.clone()),
-            touched: Vec::new(),
             lane,
             visits: Vec::new(),
-            due: Due::new(lane, shared.clone()),
             reclaim: Reclaim::default(),
             round: Vec::with_capacity(shared.shard_count()),
             undrained: None,
             shared,
             joined: Vec::new(),
-            ahead: Vec::new(),
+            candidates: Vec::new(),
             admissions: Vec::new(),
             pace: Pace::default(),
             noted: Noted::new(),
@@ -130,41 +126,47 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
-    /// Admits the packets of a batch. Asks for where they are looked up before, and afterwards for the first lines and timers of their
-    /// connections, and for the first connections.
+    /// Admits the packets of a batch. Meanwhile, asks for where they are looked up, then for the first lines and timers of their
+    /// connections, and for all of the first connections.
     fn admit(&mut self, batch: &mut Batch, shards: &ShardSet, out: &mut Output) {
-        let connections = |info: &PacketInfo| {
-            let shard = shards.get(info.shard).filter(|_| info.has_key());
-            shard.map(|shard| shard.local::<Connections<D::Stream>>())
-        };
         let (packets, infos, _) = batch.parts();
         for info in &*infos {
-            if let Some(connections) = connections(info) {
+            if let Some(connections) = connections_of::<D>(info, shards) {
                 connections.prefetch_index(info.hash);
             }
         }
         self.admissions.clear();
-        for (packet, info) in packets.iter_mut().zip(&*infos) {
+        self.candidates.clear();
+        let mut lookups = infos.iter();
+        for (place, (packet, info)) in packets.iter_mut().zip(&*infos).enumerate() {
             out.set_now(info.now.max(self.pace.now));
-            self.admissions.push(self.egress.stack.admit(packet, out));
+            self.admissions.push(self.around.egress.stack.admit(packet, out));
+            if place >= LAG {
+                lookups.next().into_iter().for_each(|info| self.look_up(info, shards));
+            }
         }
-        let slot = |info: &PacketInfo| {
-            let slot = connections(info).and_then(|found| found.prefetch_slot(info.hash));
-            (info.shard, slot.unwrap_or(NO_SLOT))
-        };
-        self.ahead.clear();
-        self.ahead.extend(infos.iter().map(slot));
-        (0..AHEAD).for_each(|place| self.prefetch(place, shards));
+        lookups.for_each(|info| self.look_up(info, shards));
+    }
+
+    /// Finds the slot that a packet's connection may have.
+    #[inline]
+    fn look_up(&mut self, info: &PacketInfo, shards: &ShardSet) {
+        let connections = connections_of::<D>(info, shards);
+        let slot = connections.and_then(|connections| connections.prefetch_slot(info.hash));
+        let place = self.candidates.len();
+        self.candidates.push((info.shard, slot.unwrap_or(NO_SLOT)));
+        if place < AHEAD {
+            self.prefetch(place, shards);
+        }
     }
 
     /// Asks for the connection of the packet at `place` of the batch.
     #[inline]
     fn prefetch(&self, place: usize, shards: &ShardSet) {
-        let Some(&(shard, slot)) = self.ahead.get(place).filter(|(_, slot)| *slot != NO_SLOT)
-        else {
-            return;
-        };
-        if let Some(shard) = shards.get(shard) {
+        if let Some(&(shard, slot)) = self.candidates.get(place)
+            && slot != NO_SLOT
+            && let Some(shard) = shards.get(shard)
+        {
             shard.local::<Connections<D::Stream>>().prefetch_entry(slot);
         }
     }
@@ -172,7 +174,7 @@ impl<D: Driver> TcpService<D> {
     fn handle_packet(
         &mut self,
         packet: Mbuf,
-        info: &PacketInfo,
+        (info, candidate): (&PacketInfo, u32),
         shards: &mut ShardSet,
         out: &mut Output,
     ) {
@@ -182,7 +184,7 @@ impl<D: Driver> TcpService<D> {
             Ok(segment) => match shards.get_mut(info.shard) {
                 Some(shard) => {
                     let (_, connections) = shard.split::<Connections<D::Stream>>();
-                    self.handle_segment(&packet, info, &segment, connections, out)
+                    self.handle_segment(&packet, info, &segment, candidate, connections, out)
                 }
                 None => Err(DropReason::TcpInvalid),
             },
@@ -215,44 +217,38 @@ impl<D: Driver> TcpService<D> {
         match Headers::parse(&packet) {
             Ok(headers) if Tuple::of(&packet, &headers) == Tuple::Flow(key) => {
                 info.headers = headers;
-                self.handle_packet(packet, &info, shards, out);
+                self.handle_packet(packet, (&info, NO_SLOT), shards, out);
             }
             _ => out.drop(packet, DropReason::FragmentInvalid),
         }
     }
 
-    /// Lets a connection go on after something has happened to it, and those to which something is done in its turn; and sees to
-    /// what is left of them.
+    /// Lets a connection go on after something has happened to it, such as a segment, and the connections that the driver changes in its
+    /// turn. Connections that are over are removed.
     fn advance(
         &mut self,
         mut slot: u32,
+        mut segment: Option<&Segment<'_>>,
         connections: &mut Connections<D::Stream>,
         out: &mut Output,
     ) {
         loop {
-            if let Some(next) = self.drive(slot, connections, out) {
-                self.dispose(slot, next, connections);
+            if let Some(end) = self.drive(slot, segment.take(), connections, out) {
+                self.end(slot, end, connections);
             }
-            let Some(touched) = self.touched.pop() else { return };
+            let Some(touched) = self.around.touched.pop() else { return };
             slot = touched;
         }
     }
 
-    fn dispose(&mut self, slot: u32, next: Next, connections: &mut Connections<D::Stream>) {
-        match next {
-            Next::At(due) => {
-                connections.arm(slot, due);
-                self.due.note(connections.shard(), due);
-            }
-            Next::Retire(stub) if self.shared.budget.enter_time_wait() => {
-                self.due.note(connections.shard(), stub.deadline());
+    fn end(&mut self, slot: u32, end: End, connections: &mut Connections<D::Stream>) {
+        self.shared.budget.close();
+        match end {
+            End::Retire(stub) if self.shared.budget.enter_time_wait() => {
+                self.around.due.note(connections.shard(), stub.deadline());
                 connections.retire(slot, stub);
-                self.shared.budget.close();
             }
-            Next::Retire(_) | Next::Remove => {
-                connections.remove(slot);
-                self.shared.budget.close();
-            }
+            End::Retire(_) | End::Remove => connections.remove(slot),
         }
     }
 
@@ -263,14 +259,14 @@ impl<D: Driver> TcpService<D> {
         (header, reason): (&Header, SendReason),
         out: &mut Output,
     ) {
-        let route = self.egress.route(ends.remote, device, out.now());
+        let route = self.around.egress.route(ends.remote, device, out.now());
         self.counters.segments_out.increment();
         let label = match self.noted.is_watched || out.mirror().is_armed() {
             true => self.note_answer((ends, device, state), (header, 0), reason, out),
             false => Label::default(),
         };
         let segment = Outgoing { header, payload: [&[], &[]], label };
-        self.egress.send(ends, device, &route, segment, out);
+        self.around.egress.send(ends, device, &route, segment, out);
     }
 
     /// Does what is due in a shard, up to `most` connections, and returns how many those were.
@@ -300,7 +296,7 @@ impl<D: Driver> TcpService<D> {
                     if entry.tcp.timeout_doublings() > doubled {
                         self.counters.retransmission_timeouts.increment();
                     }
-                    self.advance(slot, connections, out);
+                    self.advance(slot, None, connections, out);
                 }
                 Found::Closed(slot, closed) => {
                     let due = closed.stub.deadline();
@@ -333,14 +329,23 @@ impl<D: Driver> TcpService<D> {
     }
 }
 
+/// The connections among which that of a packet is, if the packet has a key.
+#[inline]
+fn connections_of<'a, D: Driver>(
+    info: &PacketInfo,
+    shards: &'a ShardSet,
+) -> Option<&'a Connections<D::Stream>> {
+    shards.get(info.shard).filter(|_| info.has_key()).map(Shard::local)
+}
+
 impl<D: Driver> Service for TcpService<D> {
     fn spec(&self) -> ServiceSpec {
         ServiceSpec { comments: true, ..ServiceSpec::default() }
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
-        self.due.learn(shards);
-        self.egress.stack.refresh(out);
+        self.around.due.learn(shards);
+        self.around.egress.stack.refresh(out);
         self.pace.begin(out);
         self.admit(batch, shards, out);
         for (place, (packet, info)) in batch.drain().enumerate() {
@@ -352,9 +357,11 @@ impl<D: Driver> Service for TcpService<D> {
                 Admission::Transport if info.headers.fragment.is_some() => {
                     self.handle_reassembled(packet, *info, shards, out);
                 }
-                Admission::Transport => self.handle_packet(packet, info, shards, out),
+                Admission::Transport => {
+                    self.handle_packet(packet, (info, self.candidates[place].1), shards, out);
+                }
                 Admission::TransportError => self.handle_error(packet, info, shards, out),
-                Admission::Back(path) => self.egress.stack.send(packet, path, out),
+                Admission::Back(path) => self.around.egress.stack.send(packet, path, out),
                 Admission::Consume => out.consume(packet),
                 Admission::Drop(reason) => out.drop(packet, reason),
                 // A host passes nothing on.
@@ -379,7 +386,7 @@ impl<D: Driver> Service for TcpService<D> {
     fn shard_arrived(&mut self, shard: &mut Shard) {
         let (_, connections) = shard.split::<Connections<D::Stream>>();
         self.counters.moved_connections.add(connections.live() as u64);
-        self.due.note(connections.shard(), connections.next_deadline());
+        self.around.due.note(connections.shard(), connections.next_deadline());
         // There may be some that have not noticed yet.
         self.has_drained = false;
         self.undrained = None;
@@ -387,11 +394,11 @@ impl<D: Driver> Service for TcpService<D> {
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
-        self.due.learn(shards);
+        self.around.due.learn(shards);
         out.set_now(now);
         self.noted.begin_without_packet(Cause::Timer);
-        if self.egress.stack.next_deadline() <= now {
-            self.egress.stack.tick(out);
+        if self.around.egress.stack.next_deadline() <= now {
+            self.around.egress.stack.tick(out);
         }
         if self.shared.is_draining() && !self.has_drained {
             self.begin_draining(shards, out);
@@ -402,7 +409,7 @@ impl<D: Driver> Service for TcpService<D> {
         if self.shared.calls.any() {
             self.answer_calls(shards, out);
         }
-        if self.due.next() <= now {
+        if self.around.due.next() <= now {
             self.expire(shards, out, now);
         }
         if self.shared.scarcity.is_noted(self.lane) && self.reclaim.next_look() <= now {
@@ -417,7 +424,7 @@ impl<D: Driver> Service for TcpService<D> {
         {
             return Some(Time::ZERO);
         }
-        let due = self.due.next().min(self.egress.stack.next_deadline());
+        let due = self.around.due.next().min(self.around.egress.stack.next_deadline());
         Some(if self.shared.scarcity.is_noted(self.lane) {
             due.min(self.reclaim.next_look())
         } else {
@@ -429,7 +436,7 @@ impl<D: Driver> Service for TcpService<D> {
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         let now = now.max(self.pace.now);
         out.set_now(now);
-        self.due.learn(shards);
+        self.around.due.learn(shards);
         self.noted.begin_without_packet(Cause::End);
         let unanswered = self.driver.deferred().map_or(0, |requests| requests.unanswered());
         self.counters.unanswered.add(unanswered);
@@ -439,21 +446,22 @@ impl<D: Driver> Service for TcpService<D> {
             for slot in live {
                 if let Found::Live(_, entry) = connections.get(slot) {
                     D::abort(entry);
-                    // Nothing stays, whatever it comes to.
-                    if self.drive(slot, connections, out).is_some() {
-                        self.dispose(slot, Next::Remove, connections);
-                    }
+                    // No connection stays, not even in TIME-WAIT.
+                    self.drive(slot, None, connections, out);
+                    self.end(slot, End::Remove, connections);
                 }
             }
-            self.touched.clear();
+            self.around.touched.clear();
             self.reset_half_open(connections, out);
         }
-        self.egress.stack.finish(out);
+        self.around.egress.stack.finish(out);
     }
 }
 
 impl<D: Driver> std::fmt::Debug for TcpService<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TcpService").field("next_due", &self.due.next()).finish_non_exhaustive()
+        f.debug_struct("TcpService")
+            .field("next_due", &self.around.due.next())
+            .finish_non_exhaustive()
     }
 }

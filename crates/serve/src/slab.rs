@@ -1,6 +1,6 @@
 //! Places for values that stay where they are, allocated a few at a time.
 
-use rheostat_base::sync::prefetch::prefetch_for_write;
+use rheostat_base::sync::prefetch::prefetch_lines_for_write;
 
 /// Values that are allocated together.
 const CHUNK: usize = 8;
@@ -64,11 +64,11 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Asks for the first line of a place, without a look at it.
+    /// Asks for the first `lines` of a place, without a look at it.
     #[inline]
-    pub(crate) fn prefetch(&self, place: u32) {
+    pub(crate) fn prefetch(&self, place: u32, lines: usize) {
         if let Some(chunk) = self.chunks.get(place as usize / CHUNK) {
-            prefetch_for_write(&chunk[place as usize % CHUNK]);
+            prefetch_lines_for_write(&chunk[place as usize % CHUNK], lines);
         }
     }
 
@@ -80,6 +80,13 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.chunks.get_mut(place as usize / CHUNK)?[place as usize % CHUNK].as_mut()
+    }
+
+    /// A value, and how many values each place has had before.
+    #[inline]
+    pub(crate) fn get_mut_with_generations(&mut self, place: u32) -> Option<(&mut T, &[u32])> {
+        let chunk = self.chunks.get_mut(place as usize / CHUNK)?;
+        Some((chunk[place as usize % CHUNK].as_mut()?, &self.generations))
     }
 
     /// Two different values.

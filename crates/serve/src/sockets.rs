@@ -20,7 +20,7 @@ use crate::readiness::Watched;
 /// A connection is named by its id. Of one that is gone, everything is [`ReadError::Closed`], [`WriteError::Closed`], or nothing.
 pub struct Sockets<'a, T> {
     pub(crate) connections: &'a mut Connections<Watched<T>>,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: &'a mut Surroundings,
     pub(crate) counters: &'a Counters,
     /// The slot whose turn it is.
     pub(crate) current: u32,
@@ -55,9 +55,9 @@ impl<T> Sockets<'_, T> {
     /// # Errors
     /// [`ConnectError`] when there can be no such connection.
     pub fn connect(&mut self, remote: SocketAddr, data: T) -> Result<ConnectionId, ConnectError> {
-        let Surroundings { egress, listeners, connector, now, touched, .. } = &mut self.around;
-        let ways = (*egress, &mut **listeners);
+        let Surroundings { egress, listeners, connector, now, touched, .. } = &mut *self.around;
         let stream = Watched::of(data);
+        let ways = (&*egress, listeners);
         let opened = connector.open(remote, stream, self.connections, ways, *now);
         let slot = opened.inspect_err(|error| {
             self.counters.connect_failed.increment();
@@ -222,7 +222,7 @@ impl<T> Sockets<'_, T> {
         }
         entry.stream.is_woken = true;
         self.connections.arm(id.slot, Time::ZERO);
-        *self.around.next_due = Time::ZERO;
+        self.around.due.note(id.shard, Time::ZERO);
     }
 
     fn with(&mut self, id: ConnectionId, call: impl FnOnce(&mut Entry<Watched<T>>)) {

@@ -32,7 +32,6 @@ pub use info::Info;
 use keep_alive::KeepAliveTimer;
 pub use path::{MIN_PATH_MSS, PathReport};
 use rheostat_base::Time;
-use rheostat_base::sync::prefetch::prefetch_for_write;
 pub use state::State;
 use thiserror::Error;
 
@@ -249,16 +248,6 @@ impl Connection {
         self.sender.round_trip().doublings()
     }
 
-    /// Asks the processor for the memory that a segment touches, and goes on at once.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch_for_write(&self.config);
-        self.sender.prefetch();
-        self.receiver.prefetch();
-        prefetch_for_write(&self.keep_alive);
-        prefetch_for_write(&self.state);
-    }
-
     /// The buffer of what is to be sent.
     pub(crate) fn send_buffer(&mut self) -> &mut ByteRing {
         self.sender.data()
@@ -341,15 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_segments_touch_is_eight_lines_and_each_is_asked_for() {
-        let of_sender = SendHalf::PREFETCHED.map(|at| offset_of!(Connection, sender) + at);
-        let of_receiver = ReceiveHalf::PREFETCHED.map(|at| offset_of!(Connection, receiver) + at);
-        let mut places = vec![offset_of!(Connection, config)];
-        places.extend(of_sender.into_iter().chain(of_receiver));
-        places.push(offset_of!(Connection, keep_alive));
-        places.push(offset_of!(Connection, state));
-        let lines: Vec<usize> = places.iter().map(|at| at / 64).collect();
-        assert!(lines.iter().copied().eq(0..Connection::TOUCHED_LINES), "{places:?}");
+    fn segments_touch_the_first_eight_of_nine_lines() {
         assert_eq!((Connection::TOUCHED_LINES, size_of::<Connection>()), (8, 9 * 64));
     }
 }

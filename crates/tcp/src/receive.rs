@@ -15,7 +15,6 @@ pub(crate) use acknowledgement::Acknowledgement;
 use arrayvec::ArrayVec;
 use held::HeldRanges;
 use rheostat_base::Time;
-use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use stamps::Stamps;
 use tuning::ReceiveTuning;
 use urgent::PeerUrgent;
@@ -68,18 +67,6 @@ pub(crate) struct ReceiveHalf {
 }
 
 impl ReceiveHalf {
-    /// Where [`ReceiveHalf::prefetch`] asks for a line.
-    #[cfg(test)]
-    pub(crate) const PREFETCHED: [usize; 2] =
-        [std::mem::offset_of!(ReceiveHalf, unread), std::mem::offset_of!(ReceiveHalf, ack)];
-
-    /// Asks for the lines that a segment touches.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.unread);
-        prefetch_for_write(&self.ack);
-    }
-
     /// Expects data at `next`. `shift` is the scale of our windows. Of each segment, `options` bytes are no data.
     pub(crate) fn new(
         config: &Config,

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use recovery::{Recovery, RecoveryPhase};
 use rheostat_base::Time;
-use rheostat_base::sync::prefetch::prefetch_for_write;
 pub(crate) use round_trip::RoundTrip;
 use scoreboard::Scoreboard;
 use timer::{SendTimer, Wait};
@@ -95,22 +94,6 @@ pub(crate) struct SendHalf {
 }
 
 impl SendHalf {
-    /// Where [`SendHalf::prefetch`] asks for a line.
-    #[cfg(test)]
-    pub(crate) const PREFETCHED: [usize; 3] = [
-        std::mem::offset_of!(SendHalf, round_trip),
-        std::mem::offset_of!(SendHalf, timer),
-        std::mem::offset_of!(SendHalf, terms),
-    ];
-
-    /// Asks for the lines that a segment touches, but for the first, which is not the sender's alone.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch_for_write(&self.round_trip);
-        prefetch_for_write(&self.timer);
-        prefetch_for_write(&self.terms);
-    }
-
     /// Nothing has been sent but the SYN, which comes before `next`.
     pub(crate) fn new(config: &Config, next: SequenceNumber) -> SendHalf {
         let terms = Terms { mss: config.default_mss.min(config.mss).into(), sack: false };

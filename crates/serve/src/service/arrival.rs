@@ -12,7 +12,7 @@ use crate::ends::Ends;
 use crate::entry::Entry;
 
 impl<D: Driver> TcpService<D> {
-    /// Handles a segment for this machine.
+    /// Handles a segment for this machine. The connection is looked for in the slot `candidate` first.
     ///
     /// # Errors
     /// Why it is dropped.
@@ -21,15 +21,15 @@ impl<D: Driver> TcpService<D> {
         packet: &Mbuf,
         info: &PacketInfo,
         segment: &Segment<'_>,
+        candidate: u32,
         connections: &mut Connections<D::Stream>,
         out: &mut Output,
     ) -> Result<(), DropReason> {
         let now = out.now();
         let key = info.key();
-        match connections.find(&key, info.hash) {
-            Found::Live(slot, entry) => {
-                self.take_segment(entry, segment, out);
-                self.advance(slot, connections, out);
+        match connections.find_at(candidate, &key, info.hash) {
+            Found::Live(slot, _) => {
+                self.advance(slot, Some(segment), connections, out);
                 Ok(())
             }
             Found::HalfOpen(slot, _) => {
@@ -63,6 +63,7 @@ impl<D: Driver> TcpService<D> {
     }
 
     /// Passes a connection a segment.
+    #[inline]
     pub(super) fn take_segment(
         &mut self,
         entry: &mut Entry<D::Stream>,

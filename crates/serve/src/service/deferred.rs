@@ -42,7 +42,7 @@ impl<D: Driver> DeferredWork for TcpService<D> {
         {
             let (_, connections) = shard.split::<Connections<D::Stream>>();
             if let Some(slot) = requests.settle(Some(&mut *connections)) {
-                self.advance(slot, connections, out);
+                self.advance(slot, None, connections, out);
                 self.pace.flush_if_due(out);
             }
         }

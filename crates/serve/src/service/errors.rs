@@ -50,11 +50,11 @@ impl<D: Driver> TcpService<D> {
                     format!("segment {} was too big: {mss} bytes at most from now on", quoted.0);
                 self.note_error(&Ends::of(&info.key()), &words, out);
             }
-            if self.egress.stack.network().note_too_big(&report, out.now()) {
+            if self.around.egress.stack.network().note_too_big(&report, out.now()) {
                 // What is sent now goes by it already.
-                self.egress.stack.refresh(out);
+                self.around.egress.stack.refresh(out);
             }
-            self.advance(slot, connections, out);
+            self.advance(slot, None, connections, out);
             Ok(())
         });
         if self.noted.is_watched {

@@ -95,7 +95,7 @@ impl<D: Driver> TcpService<D> {
             }
         }
         connections.arm(slot, due);
-        self.due.note(connections.shard(), due);
+        self.around.due.note(connections.shard(), due);
     }
 
     /// Resets all half-open connections of a shard: the run is over.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_run::Output;
-use rheostat_tcp::{CloseReason, Event, TimeWait};
+use rheostat_tcp::{CloseReason, Event, Segment, TimeWait};
 
 use super::TcpService;
 use crate::connections::Connections;
-use crate::driver::{Driver, Surroundings, Turn};
+use crate::driver::{Driver, Turn};
 use crate::egress::{Label, Outgoing};
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
@@ -21,61 +21,77 @@ const SLACK: usize = 4 << 10;
 /// How long nothing moves before more than that is given back.
 const REST: Duration = Duration::from_secs(1);
 
-/// What to do with a connection next.
-pub(super) enum Next {
-    /// Call it then.
-    At(Time),
-    /// It has gone as far as TIME-WAIT: this is what stays of it.
+/// How a connection ends.
+pub(super) enum End {
+    /// In TIME-WAIT: this is what stays of it.
     Retire(TimeWait),
-    /// It is over.
+    /// Nothing stays of it.
     Remove,
 }
 
 impl<D: Driver> TcpService<D> {
-    /// Lets the program take and give what it can, and sends what there is to be sent. `None` when there is no such connection.
+    /// Passes the connection in a slot a segment, if there is one, lets the program take and give what it can, sends what there is to be
+    /// sent, and sets the connection's next deadline. Returns how the connection ends, if it does.
     pub(super) fn drive(
         &mut self,
         slot: u32,
+        segment: Option<&Segment<'_>>,
         connections: &mut Connections<D::Stream>,
         out: &mut Output,
-    ) -> Option<Next> {
+    ) -> Option<End> {
         let now = out.now();
+        self.around.now = now;
+        let shard = connections.shard();
+        let mut live = connections.live_in(slot)?;
+        if let Some(segment) = segment {
+            self.take_segment(live.entry, segment, out);
+        }
         self.noted.begin_turn();
-        let (mut entry, spares) = connections.live_with_spares(slot)?;
-        spares.lend(&mut entry.tcp);
+        live.lend_buffer();
         loop {
-            self.note_events(entry, out);
-            self.check_progress(entry, now);
+            self.note_events(live.entry, out);
+            self.check_progress(live.entry, now);
             let work = self.noted.is_watched.then(|| self.work());
-            let mut around = Surroundings {
-                now,
-                egress: &self.egress,
-                listeners: &mut self.listeners,
-                connector: &mut self.connector,
-                touched: &mut self.touched,
-                next_due: self.due.own(),
+            let turn = match self.driver.advance(&mut live, now) {
+                Some(turn) => turn,
+                None => {
+                    let turn = self.driver.advance_among(slot, connections, &mut self.around);
+                    live = connections.live_in(slot)?;
+                    turn
+                }
             };
-            let turn = self.driver.advance(slot, connections, &mut around);
             if let Some(before) = work {
                 self.note_work(&before, out);
             }
-            let spares;
-            (entry, spares) = connections.live_with_spares(slot)?;
-            let is_all = self.transmit(entry, out);
+            let is_all = self.transmit(live.entry, out);
             self.driver.sent();
             // What was written may have ended it, as when the user aborts.
-            self.note_events(entry, out);
+            self.note_events(live.entry, out);
             // The end is the last event, so this comes twice at most.
-            if !D::has_events(&entry.stream) {
-                let next = self.decide(entry, turn == Turn::Over && is_all, now);
-                spares.take_back(&mut entry.tcp);
-                return Some(next);
+            if !D::has_events(&live.entry.stream) {
+                let next = self.decide(live.entry, turn == Turn::Over && is_all, now);
+                live.take_back_buffer();
+                let due = match next {
+                    Ok(due) => due,
+                    Err(end) => return Some(end),
+                };
+                live.arm(due);
+                self.around.due.note(shard, due);
+                return None;
             }
         }
     }
 
-    /// What becomes of a connection whose turn is over.
-    fn decide(&mut self, entry: &mut Entry<D::Stream>, is_done: bool, now: Time) -> Next {
+    /// The next deadline of a connection whose turn is over.
+    ///
+    /// # Errors
+    /// How it ends, if it does.
+    fn decide(
+        &mut self,
+        entry: &mut Entry<D::Stream>,
+        is_done: bool,
+        now: Time,
+    ) -> Result<Time, End> {
         let retransmitted = entry.tcp.retransmitted();
         if retransmitted != entry.retransmitted {
             self.counters.retransmitted.add((retransmitted - entry.retransmitted).into());
@@ -91,19 +107,19 @@ impl<D: Driver> TcpService<D> {
         if entry.phase == Phase::Done && !D::is_held(entry) {
             if let Some(stub) = entry.tcp.time_wait() {
                 release(entry);
-                return Next::Retire(stub);
+                return Err(End::Retire(stub));
             }
             if entry.tcp.state() == rheostat_tcp::State::Closed {
                 release(entry);
-                return Next::Remove;
+                return Err(End::Remove);
             }
         }
         if !is_done {
-            return Next::At(Time::ZERO);
+            return Ok(Time::ZERO);
         }
         let due = entry.tcp.next_deadline().unwrap_or(Time::NEVER);
         let end = self.idle_deadline(entry).min(self.request_deadline(entry));
-        Next::At(due.min(end).min(fit_deadline(entry, now)))
+        Ok(due.min(end).min(fit_deadline(entry, now)))
     }
 
     fn note_events(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) {
@@ -173,7 +189,7 @@ impl<D: Driver> TcpService<D> {
         if since == Time::NEVER || entry.phase != Phase::Open {
             return Time::NEVER;
         }
-        let timeout = self.listeners.request_timeout(entry.listener);
+        let timeout = self.around.listeners.request_timeout(entry.listener);
         timeout.map_or(Time::NEVER, |timeout| since + timeout)
     }
 
@@ -182,7 +198,7 @@ impl<D: Driver> TcpService<D> {
         match entry.phase {
             Phase::Lingering(until) => until,
             Phase::Open | Phase::Ending => {
-                let timeout = self.listeners.idle_timeout(entry.listener);
+                let timeout = self.around.listeners.idle_timeout(entry.listener);
                 timeout.map_or(Time::NEVER, |timeout| entry.active + timeout)
             }
             Phase::Opening | Phase::Done => Time::NEVER,
@@ -192,7 +208,7 @@ impl<D: Driver> TcpService<D> {
     /// Sends what there is, a row of segments at most; returns whether that was all.
     fn transmit(&mut self, entry: &mut Entry<D::Stream>, out: &mut Output) -> bool {
         let (now, ends) = (out.now(), Ends::of(&entry.key));
-        self.egress.follow(entry, now);
+        self.around.egress.follow(entry, now);
         let state = entry.tcp.state();
         for _ in 0..ROW {
             let Some(transmit) = entry.tcp.poll_transmit(now) else { return true };
@@ -210,7 +226,7 @@ impl<D: Driver> TcpService<D> {
                 false => Label::default(),
             };
             let segment = Outgoing { header, payload, label };
-            self.egress.send(&ends, entry.device, &entry.route, segment, out);
+            self.around.egress.send(&ends, entry.device, &entry.route, segment, out);
         }
         false
     }

@@ -287,7 +287,7 @@ impl<D: Driver> TcpService<D> {
 
     /// What a filter can ask about a segment that is about to be sent.
     fn fields(&self, ends: &Ends, device: DeviceId) -> Fields {
-        let interface = self.egress.stack.network().interface(device);
+        let interface = self.around.egress.stack.network().interface(device);
         let vlan = interface.and_then(|interface| interface.vlan);
         let network = if ends.local.is_ipv4() { Network::Ipv4 } else { Network::Ipv6 };
         Fields {

@@ -10,7 +10,7 @@ use rheostat_tcp::{Config, HalfOpen, Header, Segment, SendReason};
 use super::TcpService;
 use crate::budget::Refused;
 use crate::config::SynCookieMode;
-use crate::connections::{Connections, Found};
+use crate::connections::Connections;
 use crate::driver::Driver;
 use crate::ends::Ends;
 use crate::entry::{Entry, Phase};
@@ -60,7 +60,8 @@ impl<D: Driver> TcpService<D> {
         let (key, device) = (info.key(), packet.device());
         let ends = Ends::of(&key);
         let header = &segment.header;
-        let listener = self.listeners.find(ends.local).filter(|_| !self.shared.is_draining());
+        let listener =
+            self.around.listeners.find(ends.local).filter(|_| !self.shared.is_draining());
         if self.noted.is_watched {
             let taker = if listener.is_some() { "a listener" } else { "no listener" };
             self.note_segment(&ends, (header, segment.payload.len()), taker, out);
@@ -88,7 +89,7 @@ impl<D: Driver> TcpService<D> {
     /// The settings of a connection that comes to a listener.
     pub(super) fn settings(&mut self, opening: &Opening) -> Arc<Config> {
         let (listener, peer) = (Some(opening.listener), opening.key.first());
-        self.listeners.settings(listener, opening.device, peer, &self.egress.stack)
+        self.around.listeners.settings(listener, opening.device, peer, &self.around.egress.stack)
     }
 
     /// Takes a place for a half-open connection, or finds that the SYN is to be answered with a cookie. Where lanes have filled the
@@ -159,7 +160,7 @@ impl<D: Driver> TcpService<D> {
         let slot =
             connections.insert_half_open(HalfOpenEntry::new((key, tag), tcp, listener, device));
         connections.arm(slot, due);
-        self.due.note(connections.shard(), due);
+        self.around.due.note(connections.shard(), due);
     }
 
     fn answer_with_cookie(&mut self, opening: &Opening, syn: &Header, out: &mut Output) {
@@ -229,7 +230,7 @@ impl<D: Driver> TcpService<D> {
         let mut tcp = half_open.establish(config, now);
         tcp.set_memory(Some(connections.memory().clone()));
         let Opening { key, tag, device, listener } = opening;
-        let route = self.egress.route(Ends::of(&key).remote, device, now);
+        let route = self.around.egress.route(Ends::of(&key).remote, device, now);
         tcp.set_path_mss(route.mss);
         let slot = connections.insert(Entry {
             key,
@@ -245,10 +246,7 @@ impl<D: Driver> TcpService<D> {
             retransmitted: 0,
             tag,
         });
-        if let Found::Live(slot, entry) = connections.get(slot) {
-            self.take_segment(entry, segment, out);
-            self.advance(slot, connections, out);
-        }
+        self.advance(slot, Some(segment), connections, out);
     }
 
     /// What the stamps of a connection between these ends start from.
@@ -265,7 +263,7 @@ impl<D: Driver> TcpService<D> {
         out: &mut Output,
     ) {
         if let Some(reset) = Header::reset_for(segment)
-            && self.egress.stack.may_report(out.now())
+            && self.around.egress.stack.may_report(out.now())
         {
             self.counters.resets_sent.increment();
             self.counters.segments_reset.increment();

@@ -202,7 +202,7 @@ impl<D: Driver> TcpService<D> {
             let Some(entry) = connections.live_mut(id) else { return false };
             D::abort(entry);
             service.counters.memory_closed.increment();
-            service.advance(id.slot, connections, out);
+            service.advance(id.slot, None, connections, out);
             true
         });
         visited == Visited::Done(true)

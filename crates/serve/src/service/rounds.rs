@@ -7,7 +7,7 @@ use rheostat_run::{Entry, Output, ShardSet};
 use super::notes::Cause;
 use super::{ROW, TcpService};
 use crate::connections::Connections;
-use crate::driver::{Driver, Surroundings};
+use crate::driver::Driver;
 use crate::inspection::Visit;
 
 /// What came of a visit of a shard.
@@ -56,7 +56,7 @@ impl<D: Driver> TcpService<D> {
     /// Does what is due in the shards that the lane looks after, and in those of lanes that are late.
     pub(super) fn expire(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         for lane in (0..self.shared.lanes() as u16).map(LaneId) {
-            if self.due.is_due(lane, now) {
+            if self.around.due.is_due(lane, now) {
                 self.expire_shards_of(lane, shards, out, now);
             }
         }
@@ -71,11 +71,11 @@ impl<D: Driver> TcpService<D> {
         now: Time,
     ) {
         let (mut left, mut next_due) = (ROW, Time::NEVER);
-        self.due.begin(lane);
+        self.around.due.begin(lane);
         let mut round = std::mem::take(&mut self.round);
-        self.due.shards_of(lane, shards, &mut round);
+        self.around.due.shards_of(lane, shards, &mut round);
         for &id in &round {
-            let due = self.due.of_shard(id);
+            let due = self.around.due.of_shard(id);
             if due > now {
                 next_due = next_due.min(due);
                 continue;
@@ -84,7 +84,7 @@ impl<D: Driver> TcpService<D> {
                 let most = if connections.next_deadline() <= now { left } else { 0 };
                 let done = service.tick_shard(connections, most, out);
                 let next = connections.next_deadline();
-                service.due.end_shard(id, next);
+                service.around.due.end_shard(id, next);
                 (done, next)
             });
             match visited {
@@ -93,33 +93,25 @@ impl<D: Driver> TcpService<D> {
                     next_due = next_due.min(next);
                 }
                 Visited::Elsewhere => next_due = next_due.min(due),
-                Visited::Never => self.due.end_shard(id, Time::NEVER),
+                Visited::Never => self.around.due.end_shard(id, Time::NEVER),
             }
         }
         self.round = round;
-        self.due.end(lane, next_due);
+        self.around.due.end(lane, next_due);
     }
 
     /// Lets the program do what other threads have asked for.
     #[cold]
     pub(super) fn answer_calls(&mut self, shards: &mut ShardSet, out: &mut Output) {
-        let now = out.now();
+        self.around.now = out.now();
         let shared = self.shared.clone();
         self.noted.begin_without_packet(Cause::Call);
         let round = self.take_round(shards);
         for &id in round.iter().filter(|id| shared.calls.take(id.index())) {
             let visited = self.visit(id, shards, out, |service, connections, out| {
-                let mut around = Surroundings {
-                    now,
-                    egress: &service.egress,
-                    listeners: &mut service.listeners,
-                    connector: &mut service.connector,
-                    touched: &mut service.touched,
-                    next_due: service.due.own(),
-                };
-                service.driver.called(connections, &mut around);
-                while let Some(slot) = service.touched.pop() {
-                    service.advance(slot, connections, out);
+                service.driver.called(connections, &mut service.around);
+                while let Some(slot) = service.around.touched.pop() {
+                    service.advance(slot, None, connections, out);
                 }
             });
             if visited == Visited::Elsewhere {
@@ -148,7 +140,7 @@ impl<D: Driver> TcpService<D> {
         left.retain(|&id| {
             let visited = self.visit(id, shards, out, |service, connections, out| {
                 let live: Vec<_> = connections.live_slots().collect();
-                live.into_iter().for_each(|slot| service.advance(slot, connections, out));
+                live.into_iter().for_each(|slot| service.advance(slot, None, connections, out));
             });
             visited == Visited::Elsewhere
         });

@@ -12,7 +12,7 @@ use crate::shared::Shared;
 const LATE: Duration = Duration::from_millis(5);
 
 /// The earliest deadline in the shards that the lane looks after.
-pub(super) struct Due {
+pub(crate) struct Due {
     lane: LaneId,
     /// That of shards that are the lane's alone. Before it, none comes.
     own: Time,
@@ -23,13 +23,13 @@ pub(super) struct Due {
 }
 
 impl Due {
-    pub(super) fn new(lane: LaneId, shared: Arc<Shared>) -> Due {
+    pub(crate) fn new(lane: LaneId, shared: Arc<Shared>) -> Due {
         Due { lane, own: Time::NEVER, homes: None, shared }
     }
 
     /// Learns whether the lane owns its shards alone, before it does anything to one.
     #[inline]
-    pub(super) fn learn(&mut self, shards: &ShardSet) {
+    pub(crate) fn learn(&mut self, shards: &ShardSet) {
         if shards.is_joint() && self.homes.is_none() {
             self.homes = shards.homes();
         }
@@ -37,7 +37,7 @@ impl Due {
 
     /// A deadline of a connection has been armed in this shard, which the lane has.
     #[inline]
-    pub(super) fn note(&mut self, shard: ShardId, due: Time) {
+    pub(crate) fn note(&mut self, shard: ShardId, due: Time) {
         match &self.homes {
             None => self.own = self.own.min(due),
             Some(homes) => {
@@ -49,14 +49,9 @@ impl Due {
         }
     }
 
-    /// The deadline of shards that are the lane's alone, for handlers of events, which have no others.
-    pub(super) fn own(&mut self) -> &mut Time {
-        &mut self.own
-    }
-
     /// When to look: at the shards that the lane looks after, or at those of a lane that is late.
     #[inline]
-    pub(super) fn next(&self) -> Time {
+    pub(crate) fn next(&self) -> Time {
         match &self.homes {
             None => self.own,
             Some(_) => (0..self.shared.lanes())
@@ -65,7 +60,7 @@ impl Due {
     }
 
     /// Whether this lane has to look at the shards whose home `lane` is.
-    pub(super) fn is_due(&self, lane: LaneId, now: Time) -> bool {
+    pub(crate) fn is_due(&self, lane: LaneId, now: Time) -> bool {
         match &self.homes {
             None => lane == self.lane && self.own <= now,
             Some(_) => self.of_lane(lane) <= now,
@@ -79,7 +74,7 @@ impl Due {
     }
 
     /// The shards that a lane looks after.
-    pub(super) fn shards_of(&self, lane: LaneId, shards: &ShardSet, round: &mut Vec<ShardId>) {
+    pub(crate) fn shards_of(&self, lane: LaneId, shards: &ShardSet, round: &mut Vec<ShardId>) {
         round.clear();
         match &self.homes {
             None => round.extend(shards.looked_after()),
@@ -91,7 +86,7 @@ impl Due {
     }
 
     /// The lane begins to look at the shards of `lane`.
-    pub(super) fn begin(&mut self, lane: LaneId) {
+    pub(crate) fn begin(&mut self, lane: LaneId) {
         match &self.homes {
             None => self.own = Time::NEVER,
             Some(_) => self.shared.deadlines.begin(lane),
@@ -99,7 +94,7 @@ impl Due {
     }
 
     /// When to look at a shard that others have had meanwhile; at once if it is the lane's alone, which has it anyway.
-    pub(super) fn of_shard(&self, shard: ShardId) -> Time {
+    pub(crate) fn of_shard(&self, shard: ShardId) -> Time {
         match &self.homes {
             None => Time::ZERO,
             Some(_) => self.shared.deadlines.of_shard(shard),
@@ -107,14 +102,14 @@ impl Due {
     }
 
     /// The lane has looked at a shard, whose next deadline is this.
-    pub(super) fn end_shard(&self, shard: ShardId, due: Time) {
+    pub(crate) fn end_shard(&self, shard: ShardId, due: Time) {
         if self.homes.is_some() {
             self.shared.deadlines.end_shard(shard, due);
         }
     }
 
     /// The lane has looked at all shards of `lane`.
-    pub(super) fn end(&mut self, lane: LaneId, due: Time) {
+    pub(crate) fn end(&mut self, lane: LaneId, due: Time) {
         match &self.homes {
             None => self.own = due,
             Some(_) => self.shared.deadlines.end(lane, due),
