@@ -24,7 +24,7 @@ fn with_apps(work: impl FnOnce(&Http, &Http)) {
             std::fs::create_dir_all(root.join("d")).unwrap();
             std::fs::write(root.join("f"), (0..200).collect::<Vec<u8>>()).unwrap();
             let http = |is_writable| {
-                let config = HttpConfig { is_writable, ..HttpConfig::new(&root) };
+                let config = HttpConfig { writable: is_writable, ..HttpConfig::new(&root) };
                 Http::new(config, Arc::new(VirtualClock::default())).unwrap()
             };
             (http(false), http(true))

@@ -11,8 +11,8 @@ use rheostat_serve::work::{Operations, Work, WorkConfig, WorkKind, WorkReply, Wo
 fuzz_target!(|input: (Vec<u16>, &[u8])| {
     let (places, bytes) = input;
     let config = WorkConfig {
-        kind: WorkKind::Null,
-        times: "bimodal-1".parse().unwrap(),
+        work: WorkKind::Null,
+        service_time: "bimodal-1".parse().unwrap(),
         buffer: "1MiB".parse().unwrap(),
     };
     let app = Work::new(&config, Operations::default(), 0, Vec::new());

@@ -15,73 +15,39 @@ mod mime;
 mod range;
 mod reply;
 mod settings;
+mod status;
 mod tree;
 mod upload;
 
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rheostat_base::{ClockSource, LaneId, Time};
 
 pub use self::body::BodyPiece;
-use self::body::{Body, BodyError};
-use self::cache::{FileCache, Named, ServedFile, is_out_of_files};
+use self::body::Body;
+use self::cache::{FileCache, Named, ServedFile};
 use self::conditions::Outcome;
 pub use self::head::Head;
 use self::head::{BodyLength, HeadError, Progress};
 use self::method::Method;
 use self::range::{Range, RangeOutcome};
 pub use self::reply::HttpReply;
-use self::reply::{DateField, Envelope, Persistence, Status};
-pub use self::settings::{HttpSettings, registration};
+use self::reply::{DateField, Envelope, Persistence};
+pub use self::settings::{HttpConfig, registration};
+use self::status::Status;
 use self::tree::Tree;
 pub use self::upload::Upload;
-use self::upload::{Permits, UploadError};
+use self::upload::Permits;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
 /// The longest body of a request that has no use for one.
 const SKIPPED: u64 = 64 << 10;
 /// Uploads under way at most: each has an open file.
 const UPLOADS: usize = 256;
-
-/// What is served, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpConfig {
-    /// The directory.
-    pub root: PathBuf,
-    /// Whether clients may put files there.
-    pub is_writable: bool,
-    /// Whether names that begin with a dot are served, which `.well-known` is anyway (RFC 8615).
-    pub has_dotfiles: bool,
-    /// Bytes of an upload at most; more is answered with 413.
-    pub longest_upload: u64,
-    /// How long a worker uses what it knows of a file before it looks at the file again: so long may a change go unnoticed. Zero
-    /// keeps nothing.
-    pub cache_time: Duration,
-    /// Bytes that each worker keeps of files at most. Files of up to 64 KiB are kept whole, longer ones open: 1,024 files, 128 of
-    /// them open.
-    pub cache_memory: usize,
-}
-
-impl HttpConfig {
-    /// Serves the files beneath `root`, without dotfiles and without uploads; uploads that are permitted have up to 1 GiB. Files are
-    /// kept for a second, in 16 MiB for each worker.
-    pub fn new(root: impl Into<PathBuf>) -> HttpConfig {
-        HttpConfig {
-            root: root.into(),
-            is_writable: false,
-            has_dotfiles: false,
-            longest_upload: 1 << 30,
-            cache_time: Duration::from_secs(1),
-            cache_memory: 16 << 20,
-        }
-    }
-}
 
 /// Serves a directory.
 pub struct Http {
@@ -154,7 +120,7 @@ impl Http {
                 let location = format!("Location: {}\r\n", location(&head.path));
                 HttpReply::of_status(Status::MOVED, &location, &envelope)
             }
-            Err(error) => HttpReply::of_status(status_of(&error), "", &envelope),
+            Err(error) => HttpReply::of_status(Status::of(&error), "", &envelope),
         }
     }
 
@@ -175,7 +141,7 @@ impl Http {
             Ok(()) if is_empty => self.finish(worker, upload, head.closes),
             Ok(()) if head.expects_continue => HttpReply::proceed(),
             Ok(()) => HttpReply::none(),
-            Err(error) => HttpReply::of_status(status_of_upload(&error), "", &envelope),
+            Err(status) => HttpReply::of_status(status, "", &envelope),
         }
     }
 
@@ -184,7 +150,7 @@ impl Http {
         match upload.write(&piece.bytes) {
             Ok(()) if piece.is_last => self.finish(worker, upload, piece.closes),
             Ok(()) => HttpReply::none(),
-            Err(error) => self.refusal(status_of_upload(&error)),
+            Err(status) => self.refusal(status),
         }
     }
 
@@ -200,7 +166,7 @@ impl Http {
         match outcome {
             Ok(true) => HttpReply::of_status(Status::CREATED, "", &envelope),
             Ok(false) => HttpReply::of_status(Status::OK, "", &envelope),
-            Err(error) => HttpReply::of_status(status_of_upload(&error), "", &envelope.closing()),
+            Err(status) => HttpReply::of_status(status, "", &envelope.closing()),
         }
     }
 
@@ -223,7 +189,7 @@ impl Http {
         let is_hidden = |name: &str| match name {
             "." | ".." | ".well-known" => false,
             name => {
-                name.starts_with('.') && !self.config.has_dotfiles
+                name.starts_with('.') && !self.config.dotfiles
                     || name.starts_with(upload::UNFINISHED)
             }
         };
@@ -245,7 +211,7 @@ impl Http {
             Ok((piece, len)) => {
                 Parsed::Request { request: HttpRequest::Piece(piece), len, class: 1 }
             }
-            Err(error) => Parsed::Refuse(self.refusal(status_of_body(error))),
+            Err(status) => Parsed::Refuse(self.refusal(status)),
         })
     }
 }
@@ -280,14 +246,14 @@ impl Application for Http {
             Err(HeadError::Version) => return refuse(Status::VERSION),
             Err(HeadError::Coding) => return refuse(Status::NOT_IMPLEMENTED),
         };
-        let (length, is_writable) = (head.body, self.config.is_writable);
+        let (length, is_writable) = (head.body, self.config.writable);
         let (upload, longest) = match head.method {
             Method::Get | Method::Head => (None, SKIPPED),
             // A part of a file is not put (RFC 9110, section 14.5).
             Method::Put if is_writable && head.is_partial => return refuse(Status::BAD_REQUEST),
             Method::Put if is_writable => {
                 head.closes |= head.is_old;
-                (Some(Arc::new(Upload::new())), self.config.longest_upload)
+                (Some(Arc::new(Upload::default())), self.config.longest_upload)
             }
             Method::Put | Method::Other => {
                 let allow = if is_writable { "GET, HEAD, PUT" } else { "GET, HEAD" };
@@ -302,7 +268,7 @@ impl Application for Http {
         };
         match Body::new(length, upload.clone(), longest, now, head.closes) {
             Ok(body) => conn.body = body,
-            Err(error) => return refuse(status_of_body(error)),
+            Err(status) => return refuse(status),
         }
         match upload {
             // The client may send the body or not, as no interim reply was sent (RFC 9110, section 10.1.1).
@@ -398,40 +364,4 @@ fn location(path: &str) -> String {
 
 fn seconds(now: Time) -> i64 {
     (now.as_nanos() / 1_000_000_000) as i64
-}
-
-fn status_of(error: &io::Error) -> Status {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Status::NOT_FOUND,
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::InvalidInput
-        | io::ErrorKind::ReadOnlyFilesystem => Status::FORBIDDEN,
-        io::ErrorKind::IsADirectory => Status::CONFLICT,
-        io::ErrorKind::InvalidFilename => Status::NAME_TOO_LONG,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Status::NO_SPACE,
-        _ if is_out_of_files(error) => Status::UNAVAILABLE,
-        _ => Status::INTERNAL,
-    }
-}
-
-fn status_of_upload(error: &UploadError) -> Status {
-    match error {
-        UploadError::Busy => Status::UNAVAILABLE,
-        UploadError::Condition => Status::FAILED,
-        // A part of the path is missing (RFC 9110, section 9.3.4).
-        UploadError::Io(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            Status::CONFLICT
-        }
-        UploadError::Io(error) => status_of(error),
-    }
-}
-
-fn status_of_body(error: BodyError) -> Status {
-    match error {
-        BodyError::BadChunk => Status::BAD_REQUEST,
-        BodyError::TooLong => Status::TOO_LONG,
-        BodyError::TooSlow => Status::TIMEOUT,
-    }
 }

@@ -22,31 +22,9 @@ use self::clients::{Clients, Registration};
 pub use self::command::Command;
 use self::command::{ParseError, Progress};
 pub use self::reply::RespReply;
-pub use self::settings::{RespSettings, registration};
+pub use self::settings::{RespConfig, registration};
 use self::store::Store;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
-
-/// Bounds of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RespConfig {
-    /// Bytes for keys and values at most; a command that needs more is refused.
-    pub memory: usize,
-    /// Bytes of a value, and of any other word of a command, at most. A command has up to 1 MiB beside, so
-    /// [`ServeConfig::longest_request`](crate::ServeConfig::longest_request) should be at least [`RespConfig::longest_command`].
-    pub longest_value: usize,
-}
-
-impl RespConfig {
-    /// A store of so many bytes, with values of up to 64 MiB.
-    pub fn new(memory: usize) -> RespConfig {
-        RespConfig { memory, longest_value: 64 << 20 }
-    }
-
-    /// Bytes of a command at most.
-    pub fn longest_command(&self) -> usize {
-        self.longest_value.saturating_add(command::BESIDE)
-    }
-}
 
 /// Serves a store.
 pub struct Resp {

@@ -29,33 +29,12 @@ pub use self::meter::{ClassTimes, WorkMonitor};
 pub use self::operations::Operations;
 pub use self::service_times::ServiceTimes;
 pub use self::settings::{
-    WorkSettings, application, buffer_bytes, calibrated, program, wrong_buffer,
+    WorkConfig, application, buffer_bytes, calibrated, program, wrong_buffer,
 };
 
 use self::frame::FrameError;
 use self::meter::Meter;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
-
-/// What requests do, and for how long.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkConfig {
-    /// What the time is spent on.
-    pub kind: WorkKind,
-    /// How long requests take that do not name a time of their own.
-    pub times: ServiceTimes,
-    /// The private buffer of each worker, for work that reads memory.
-    pub buffer: BufferSize,
-}
-
-impl Default for WorkConfig {
-    fn default() -> WorkConfig {
-        WorkConfig {
-            kind: WorkKind::Roots,
-            times: ServiceTimes::constant(1_000),
-            buffer: BufferSize::Share(0.8),
-        }
-    }
-}
 
 /// An application whose requests take as long as is wanted.
 pub struct Work {
@@ -94,10 +73,10 @@ impl Work {
         cores: Vec<CoreId>,
     ) -> Work {
         Work {
-            kind: config.kind,
-            times: config.times.clone(),
+            kind: config.work,
+            times: config.service_time.clone(),
             operations,
-            buffer: if config.kind.reads_memory() { buffer } else { 0 },
+            buffer: if config.work.reads_memory() { buffer } else { 0 },
             cores,
             clock: Clock::new(),
             monitor: WorkMonitor::default(),
@@ -188,8 +167,8 @@ mod tests {
 
     fn work(times: &str) -> Work {
         let config = WorkConfig {
-            kind: WorkKind::Chase,
-            times: times.parse().unwrap(),
+            work: WorkKind::Chase,
+            service_time: times.parse().unwrap(),
             ..WorkConfig::default()
         };
         Work::new(&config, Operations::new([(1_000, 10)]), 4_096, Vec::new())
@@ -249,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_worker_gets_its_buffer_on_its_core() {
-        let config = WorkConfig { kind: WorkKind::Random, ..WorkConfig::default() };
+        let config = WorkConfig { work: WorkKind::Random, ..WorkConfig::default() };
         let core = rheostat_kernel::CoreSet::available().unwrap().cores()[0];
         let work = Work::new(&config, Operations::new([(1_000, 1)]), 4_096, vec![core]);
         assert_eq!(work.worker(LaneId(0)).computation.buffer(), 4_096);

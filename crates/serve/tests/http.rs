@@ -32,7 +32,7 @@ pub(crate) fn tree() -> TempDir {
 pub(crate) const NOW: Time = Time::from_secs(4_000_000_000);
 
 pub(crate) fn config(tree: &TempDir, is_writable: bool) -> HttpConfig {
-    HttpConfig { is_writable, ..HttpConfig::new(tree.path().join("root")) }
+    HttpConfig { writable: is_writable, ..HttpConfig::new(tree.path().join("root")) }
 }
 
 /// A service of these files at [`NOW`], and its clock.

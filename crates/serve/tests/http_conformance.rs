@@ -416,7 +416,7 @@ fn names_that_begin_with_a_dot_are_refused() {
     assert_eq!(asking.status("GET /sub/../a.txt", ""), 200);
     assert_eq!(asking.status("PUT /.env", "Content-Length: 0\r\n"), 403);
     asking.rig.finish();
-    let mut asking = Asking::of(HttpConfig { has_dotfiles: true, ..config(&tree, false) });
+    let mut asking = Asking::of(HttpConfig { dotfiles: true, ..config(&tree, false) });
     assert_eq!(asking.status("GET /.git/f", ""), 200);
     assert_eq!(asking.status("GET /.none", ""), 404);
     // What clients are putting is nobody's.

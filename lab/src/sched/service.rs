@@ -48,8 +48,8 @@ pub(super) struct ServiceConfig {
 /// The application of a workload.
 pub(super) fn work(workload: &RigWorkload, operations: &Operations) -> Work {
     let config = WorkConfig {
-        kind: workload.kind(),
-        times: workload.times().clone(),
+        work: workload.kind(),
+        service_time: workload.times().clone(),
         ..WorkConfig::default()
     };
     Work::new(&config, operations.clone(), 0, Vec::new())

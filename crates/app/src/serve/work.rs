@@ -13,7 +13,7 @@ use rheostat_serve::registry::{
 };
 use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
-    ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor, WorkSettings,
+    ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor,
     application, buffer_bytes, program, wrong_buffer,
 };
 use serde::Serialize;
@@ -32,12 +32,12 @@ pub(super) fn registration() -> ApplicationRegistration {
 }
 
 /// Calibrates anew, and prints what was found.
-fn run_calibration(settings: &WorkSettings, is_json: bool) -> Result<(), ApplicationError> {
-    let (work, config) = (settings.work, settings.config());
-    let buffer = buffer_bytes(&config).map_err(wrong_buffer)?;
+fn run_calibration(config: &WorkConfig, is_json: bool) -> Result<(), ApplicationError> {
+    let work = config.work;
+    let buffer = buffer_bytes(config).map_err(wrong_buffer)?;
     let cores = CoreSet::available().map_err(|error| ApplicationError(error.to_string()))?;
     let core = cores.cores().first().copied();
-    let found = measure(work, buffer, config.times.targets(), core);
+    let found = measure(work, buffer, config.service_time.targets(), core);
     let mut kept = KeptCounts::open();
     kept.put(work, buffer, &found);
     for calibration in &found {
@@ -60,12 +60,12 @@ fn prepare(config: &WorkConfig, making: &Making) -> Result<MadeApplication, Appl
     let buffer = buffer_bytes(config).map_err(wrong_buffer)?;
     let cores = making.cores.clone();
     let found =
-        kept_or_measured(config.kind, buffer, config.times.targets(), cores.first().copied());
+        kept_or_measured(config.work, buffer, config.service_time.targets(), cores.first().copied());
     let pairs = found.iter().map(|found| (found.target_ns, found.operations));
     let work = Work::new(config, Operations::new(pairs), buffer as usize, cores);
     let report = WorkReport {
-        work: config.kind,
-        names: config.times.classes(),
+        work: config.work,
+        names: config.service_time.classes(),
         buffer,
         monitor: work.monitor(),
     };

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::chunked::{ChunkError, Decoder};
+use super::chunked::Decoder;
 use super::head::BodyLength;
+use super::status::Status;
 use super::upload::Upload;
 
 /// Bytes of a body that are one request.
@@ -48,23 +49,6 @@ pub struct BodyPiece {
     pub(super) closes: bool,
 }
 
-/// Why a body is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyError {
-    BadChunk,
-    TooLong,
-    TooSlow,
-}
-
-impl From<ChunkError> for BodyError {
-    fn from(error: ChunkError) -> BodyError {
-        match error {
-            ChunkError::Bad => BodyError::BadChunk,
-            ChunkError::TooLong => BodyError::TooLong,
-        }
-    }
-}
-
 impl BodyPiece {
     /// Whether it is the last one.
     pub fn is_last(&self) -> bool {
@@ -85,10 +69,10 @@ impl Body {
         longest: u64,
         now: Time,
         closes: bool,
-    ) -> Result<Option<Body>, BodyError> {
+    ) -> Result<Option<Body>, Status> {
         let framing = match length {
             BodyLength::Known(0) => return Ok(None),
-            BodyLength::Known(length) if length > longest => return Err(BodyError::TooLong),
+            BodyLength::Known(length) if length > longest => return Err(Status::TOO_LONG),
             BodyLength::Known(length) => Framing::Length(length),
             BodyLength::Chunked => Framing::Chunked(Decoder::new()),
         };
@@ -100,10 +84,10 @@ impl Body {
         &mut self,
         bytes: &[u8],
         now: Time,
-    ) -> Result<(BodyPiece, usize), BodyError> {
+    ) -> Result<(BodyPiece, usize), Status> {
         let permitted = GRACE + Duration::from_secs(self.received / RATE);
         if now.since(self.begun) > permitted {
-            return Err(BodyError::TooSlow);
+            return Err(Status::TIMEOUT);
         }
         let (mut data, mut count) = (Vec::new(), 0);
         let is_kept = self.upload.is_some();

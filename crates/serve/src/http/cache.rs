@@ -13,6 +13,7 @@ use rheostat_base::Time;
 use super::conditions::Validators;
 use super::date;
 use super::mime;
+use super::status::is_out_of_files;
 use super::tree::{Found, Tree, Version};
 
 /// The longest file whose contents are kept; of longer ones, the open file is.
@@ -240,12 +241,6 @@ fn cost(path: &str, file: &ServedFile) -> usize {
         Content::File(_) => 0,
     };
     path.len() + content + OVERHEAD
-}
-
-/// Whether the process, or the system, has as many open files as it may.
-pub(super) fn is_out_of_files(error: &io::Error) -> bool {
-    let error = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    matches!(error, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Bodies in chunks (RFC 9112, section 7.1).
 
+use super::status::Status;
+
 /// Bytes of extensions that one chunk may have. They are ignored.
 const EXTENSION: u32 = 256;
 /// Bytes of trailer fields at most. They are ignored.
@@ -43,15 +45,6 @@ enum State {
     Done,
 }
 
-/// Why a body in chunks is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChunkError {
-    /// Something else than a chunk, or a line beyond its bound.
-    Bad,
-    /// A chunk announces more bytes than there may be.
-    TooLong,
-}
-
 impl Decoder {
     pub(super) fn new() -> Decoder {
         Decoder(State::Size { digits: 0, size: 0 })
@@ -63,14 +56,14 @@ impl Decoder {
     }
 
     /// Reads from `bytes` and shows up to `most` bytes of data; returns how many bytes it has read. Fails only if the first of them
-    /// is wrong: before a later one it stops. There may be `permitted` bytes of data, of which a chunk may announce no more.
+    /// is wrong or its line beyond its bound: before a later one it stops. There may be `permitted` bytes of data, of which a chunk may announce no more.
     pub(super) fn decode(
         &mut self,
         bytes: &[u8],
         most: usize,
         permitted: u64,
         mut show: impl FnMut(&[u8]),
-    ) -> Result<usize, ChunkError> {
+    ) -> Result<usize, Status> {
         let (mut at, mut shown) = (0, 0);
         while at < bytes.len() && self.0 != State::Done {
             if let State::Data { left } = self.0 {
@@ -89,7 +82,7 @@ impl Decoder {
             }
             let next = match (self.0, self.0.after(bytes[at])) {
                 (State::SizeEnd { size }, Ok(_)) if size > permitted - shown as u64 => {
-                    Err(ChunkError::TooLong)
+                    Err(Status::TOO_LONG)
                 }
                 (_, next) => next,
             };
@@ -106,14 +99,14 @@ impl Decoder {
 
 impl State {
     /// The state behind a byte that is no data.
-    fn after(self, byte: u8) -> Result<State, ChunkError> {
+    fn after(self, byte: u8) -> Result<State, Status> {
         Ok(match (self, byte) {
             (State::Size { digits: 1.., size }, b'\r') => State::SizeEnd { size },
             (State::Size { digits: 1.., size }, b';' | b' ' | b'\t') => {
                 State::Extension { size, len: 1 }
             }
             (State::Size { digits, size }, byte) if digits < DIGITS => {
-                let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Bad)?;
+                let digit = char::from(byte).to_digit(16).ok_or(Status::BAD_REQUEST)?;
                 State::Size { digits: digits + 1, size: size << 4 | u64::from(digit) }
             }
             (State::Extension { size, .. }, b'\r') => State::SizeEnd { size },
@@ -141,7 +134,7 @@ impl State {
             {
                 State::Trailers { total: total + 1, line: line + 1, has_cr: false }
             }
-            _ => return Err(ChunkError::Bad),
+            _ => return Err(Status::BAD_REQUEST),
         })
     }
 }
@@ -153,7 +146,7 @@ mod tests {
     use super::*;
 
     /// The data of a body that arrives in pieces of `len` bytes, and how many bytes it took; an error where it is wrong.
-    fn decode(text: &[u8], len: usize) -> Result<(Vec<u8>, usize, bool), ChunkError> {
+    fn decode(text: &[u8], len: usize) -> Result<(Vec<u8>, usize, bool), Status> {
         decode_within(u64::MAX, text, len)
     }
 
@@ -161,7 +154,7 @@ mod tests {
         permitted: u64,
         text: &[u8],
         len: usize,
-    ) -> Result<(Vec<u8>, usize, bool), ChunkError> {
+    ) -> Result<(Vec<u8>, usize, bool), Status> {
         let (mut decoder, mut data, mut at) = (Decoder::new(), Vec::new(), 0);
         while at < text.len() && !decoder.is_done() {
             let piece = &text[at..text.len().min(at + len)];
@@ -207,7 +200,7 @@ mod tests {
             &trailers(TRAILERS as usize),
         ] {
             for len in 1..=text.len() {
-                assert_eq!(decode(text.as_bytes(), len), Err(ChunkError::Bad), "{text:?} by {len}");
+                assert_eq!(decode(text.as_bytes(), len), Err(Status::BAD_REQUEST), "{text:?} by {len}");
             }
         }
         assert!(decode(long(200).as_bytes(), 9).is_ok_and(|(.., is_done)| is_done));
@@ -218,10 +211,10 @@ mod tests {
     fn a_chunk_is_refused_when_it_announces_too_much() {
         let text = b"3\r\nabc\r\n4\r\n";
         for len in 1..=text.len() {
-            assert_eq!(decode_within(6, text, len), Err(ChunkError::TooLong), "by {len}");
+            assert_eq!(decode_within(6, text, len), Err(Status::TOO_LONG), "by {len}");
             assert_eq!(decode_within(7, text, len), Ok((b"abc".to_vec(), text.len(), false)));
         }
-        assert_eq!(decode_within(1 << 40, b"FFFFFFFFFFFFFFFF\r\n", 9), Err(ChunkError::TooLong));
+        assert_eq!(decode_within(1 << 40, b"FFFFFFFFFFFFFFFF\r\n", 9), Err(Status::TOO_LONG));
     }
 
     proptest! {

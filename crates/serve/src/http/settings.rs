@@ -8,7 +8,7 @@ use rheostat_base::WallClock;
 use rheostat_settings::declared::kind::{boolean, duration, path, size};
 use rheostat_settings::quantity::{Bytes, Span};
 
-use super::{Http, HttpConfig};
+use super::Http;
 use crate::registry::{
     ApplicationError, ApplicationFacts, ApplicationKind, ApplicationMemory,
     ApplicationRegistration, Program,
@@ -17,8 +17,10 @@ use crate::registry::{
 const SECOND: Duration = Duration::from_secs(1);
 
 rheostat_settings::settings! {
-    /// Files of a directory over HTTP/1.1.
-    pub struct HttpSettings {
+    /// Files of a directory over HTTP/1.1. Files of up to 64 KiB are kept whole, longer ones open: a worker keeps 1,024 files, 128 of
+    /// them open.
+    #[derive(Eq)]
+    pub struct HttpConfig {
         /// The directory. No name leads out of it.
         root: PathBuf = path(), value("DIR"), required("root = \"/srv/www\"");
         /// Let clients put files there (PUT).
@@ -37,21 +39,23 @@ rheostat_settings::settings! {
     }
 }
 
-impl HttpSettings {
-    /// The directory, and how it is served.
-    pub fn files(&self) -> HttpConfig {
+impl HttpConfig {
+    /// Serves the files beneath `root`, without dotfiles and without uploads; uploads that are permitted have up to 1 GiB. Files are
+    /// kept for a second, in 16 MiB for each worker.
+    pub fn new(root: impl Into<PathBuf>) -> HttpConfig {
         HttpConfig {
-            root: self.root.clone(),
-            is_writable: self.writable,
-            has_dotfiles: self.dotfiles,
-            longest_upload: self.longest_upload,
-            cache_time: self.cache_time,
-            cache_memory: self.cache_memory,
+            root: root.into(),
+            writable: false,
+            dotfiles: false,
+            longest_upload: 1 << 30,
+            header_timeout: 30 * SECOND,
+            cache_time: SECOND,
+            cache_memory: 16 << 20,
         }
     }
 
     fn open(&self) -> Result<Http, ApplicationError> {
-        Http::new(self.files(), Arc::new(WallClock)).map_err(|error| {
+        Http::new(self.clone(), Arc::new(WallClock)).map_err(|error| {
             ApplicationError(format!("cannot serve `{}`: {error}", self.root.display()))
         })
     }
@@ -99,10 +103,10 @@ pub fn registration() -> ApplicationRegistration {
     ApplicationKind::new(
         "http",
         "Files of a directory over HTTP/1.1",
-        |settings: &HttpSettings, _| Ok(Program::requests(settings.open()?).into()),
+        |config: &HttpConfig, _| Ok(Program::requests(config.open()?).into()),
     )
-    .describing(HttpSettings::describe)
-    .with_facts(HttpSettings::facts)
+    .describing(HttpConfig::describe)
+    .with_facts(HttpConfig::facts)
     .checking(|settings| settings.open().map(drop))
     .register()
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::conditions::{Conditions, Outcome, Validators};
 use super::method::Method;
+use super::status::Status;
 use super::tree::{Found, Tree};
 
 /// Distinguishes uploads of a process that are under way.
@@ -19,17 +20,8 @@ const NAME: usize = 255;
 
 /// A file on its way. It gets its name when it is complete; until then it has one that starts with a dot, and what is not completed
 /// is removed. One lane at a time has it, so the lock never waits.
-#[derive(Debug)]
-pub struct Upload(Mutex<State>);
-
-#[derive(Debug)]
-enum State {
-    /// Nothing was written yet.
-    New,
-    Open(Open),
-    /// It is over, one way or the other.
-    Over,
-}
+#[derive(Debug, Default)]
+pub struct Upload(Mutex<Option<Open>>);
 
 #[derive(Debug)]
 struct Open {
@@ -71,27 +63,7 @@ impl Drop for Permit {
     }
 }
 
-/// Why an upload fails.
-#[derive(Debug)]
-pub(super) enum UploadError {
-    /// As many are under way as may be.
-    Busy,
-    /// Its conditions do not hold.
-    Condition,
-    Io(io::Error),
-}
-
-impl<E: Into<io::Error>> From<E> for UploadError {
-    fn from(error: E) -> UploadError {
-        UploadError::Io(error.into())
-    }
-}
-
 impl Upload {
-    pub(super) fn new() -> Upload {
-        Upload(Mutex::new(State::New))
-    }
-
     /// Opens the file that is to become `path`, if the conditions hold at `now`, in seconds since 1970.
     pub(super) fn begin(
         &self,
@@ -100,42 +72,45 @@ impl Upload {
         path: &str,
         conditions: Option<Box<Conditions>>,
         now: i64,
-    ) -> Result<(), UploadError> {
+    ) -> Result<(), Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State::Over;
         check(conditions.as_deref(), tree, path, now)?;
-        let permit = permits.take().ok_or(UploadError::Busy)?;
-        *state = State::Open(Open::new(tree, path, conditions, permit)?);
+        let permit = permits.take().ok_or(Status::UNAVAILABLE)?;
+        *state = Some(Open::new(tree, path, conditions, permit).map_err(status_of)?);
         Ok(())
     }
 
     /// Appends bytes.
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), UploadError> {
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *state {
-            State::Open(open) => Ok(open.file.write_all(bytes)?),
-            State::New | State::Over => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
-        }
+        let open = state.as_mut().ok_or(Status::INTERNAL)?;
+        open.file.write_all(bytes).map_err(status_of)
     }
 
     /// Gives the file its name, if the conditions still hold. Returns whether there was none of that name.
-    pub(super) fn finish(&self, now: i64) -> Result<bool, UploadError> {
+    pub(super) fn finish(&self, now: i64) -> Result<bool, Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Open(mut open) = std::mem::replace(&mut *state, State::Over) else {
-            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
-        };
+        let mut open = state.take().ok_or(Status::INTERNAL)?;
         let conditions = open.conditions.as_deref();
         check(conditions, &open.tree, &format!("{}/{}", open.directory, open.name), now)?;
         let must_be_new = conditions.is_some_and(Conditions::want_new);
         let Open { directory, temporary, name, tree, .. } = &open;
         let is_new = match tree.rename(directory, temporary, name, must_be_new) {
             Err(error) if must_be_new && error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(UploadError::Condition);
+                return Err(Status::FAILED);
             }
-            renamed => renamed?,
+            renamed => renamed.map_err(status_of)?,
         };
         open.temporary.clear();
         Ok(is_new)
+    }
+}
+
+/// The status of an upload whose file cannot be written. A part of its path may be missing (RFC 9110, section 9.3.4).
+fn status_of(error: io::Error) -> Status {
+    match Status::of(&error) {
+        Status::NOT_FOUND => Status::CONFLICT,
+        status => status,
     }
 }
 
@@ -145,17 +120,17 @@ fn check(
     tree: &Tree,
     path: &str,
     now: i64,
-) -> Result<(), UploadError> {
+) -> Result<(), Status> {
     let Some(conditions) = conditions else { return Ok(()) };
     let file = match tree.find(path) {
         Ok(Found::File(_, version)) => Some(Validators::of(&version, now)),
         Ok(Found::Directory) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(status_of(error)),
     };
     match conditions.evaluate(Method::Put, file.as_ref(), now) {
         Outcome::Proceed => Ok(()),
-        Outcome::NotModified | Outcome::Failed => Err(UploadError::Condition),
+        Outcome::NotModified | Outcome::Failed => Err(Status::FAILED),
     }
 }
 

@@ -6,14 +6,17 @@ use rheostat_base::Clock;
 use rheostat_settings::declared::kind::size;
 use rheostat_settings::quantity::Bytes;
 
-use super::{Resp, RespConfig};
+use super::Resp;
+use super::command::BESIDE;
 use crate::registry::{
     ApplicationFacts, ApplicationKind, ApplicationMemory, ApplicationRegistration, Program,
 };
 
 rheostat_settings::settings! {
-    /// A store of keys and values.
-    pub struct RespSettings {
+    /// Bounds of a store of keys and values. A word of a command has as many bytes as a value at most, and a command up to 1 MiB beside,
+    /// so [`ServeConfig::longest_request`](crate::ServeConfig::longest_request) should be at least [`RespConfig::longest_command`].
+    #[derive(Copy, Eq)]
+    pub struct RespConfig: Default {
         /// Bytes for keys and values at most.
         memory: usize = size(64 << 10..=1 << 50), value("SIZE"), default(256 << 20);
         /// Bytes of a value at most. A value that arrives takes memory of its connection, so it is not more than shard_memory.
@@ -21,10 +24,15 @@ rheostat_settings::settings! {
     }
 }
 
-impl RespSettings {
-    /// The bounds of the store.
-    pub fn store(&self) -> RespConfig {
-        RespConfig { memory: self.memory, longest_value: self.longest_value }
+impl RespConfig {
+    /// A store of so many bytes, with values of up to 64 MiB.
+    pub fn new(memory: usize) -> RespConfig {
+        RespConfig { memory, ..RespConfig::default() }
+    }
+
+    /// Bytes of a command at most.
+    pub fn longest_command(&self) -> usize {
+        self.longest_value.saturating_add(BESIDE)
     }
 
     fn describe(&self) -> String {
@@ -34,7 +42,7 @@ impl RespSettings {
 
     fn facts(&self) -> ApplicationFacts {
         ApplicationFacts {
-            longest_request: self.store().longest_command(),
+            longest_request: self.longest_command(),
             in_shard_memory: Some(("longest_value", self.longest_value)),
             memory: vec![ApplicationMemory {
                 purpose: "keys and values",
@@ -51,10 +59,10 @@ impl RespSettings {
 /// `resp`.
 pub fn registration() -> ApplicationRegistration {
     let summary = "A store of keys and values that speaks Redis's protocol";
-    ApplicationKind::new("resp", summary, |settings: &RespSettings, _| {
-        Ok(Program::requests(Resp::new(settings.store(), Arc::new(Clock::new()))).into())
+    ApplicationKind::new("resp", summary, |config: &RespConfig, _| {
+        Ok(Program::requests(Resp::new(*config, Arc::new(Clock::new()))).into())
     })
-    .describing(RespSettings::describe)
-    .with_facts(RespSettings::facts)
+    .describing(RespConfig::describe)
+    .with_facts(RespConfig::facts)
     .register()
 }

@@ -6,15 +6,15 @@ use rheostat_settings::declared::kind::parsed;
 
 use super::buffer::{BufferError, BufferSize};
 use super::calibration::calibrate;
-use super::{Computation, Operations, ServiceTimes, Work, WorkConfig, WorkKind};
+use super::{Computation, Operations, ServiceTimes, Work, WorkKind};
 use crate::registry::{
     ApplicationError, ApplicationFacts, ApplicationKind, ApplicationMemory, MadeApplication,
     Making, Program,
 };
 
 rheostat_settings::settings! {
-    /// Synthetic work.
-    pub struct WorkSettings {
+    /// What requests do, and for how long.
+    pub struct WorkConfig: Default {
         /// What the time is spent on: roots (square roots), strided (reads 63 bytes apart), random, stream, chase (reads that wait
         /// for each other) or null.
         work: WorkKind = parsed("\"roots\", \"strided\", \"random\", \"stream\", \"chase\" or \"null\""),
@@ -28,12 +28,7 @@ rheostat_settings::settings! {
     }
 }
 
-impl WorkSettings {
-    /// The work of requests, and for how long.
-    pub fn config(&self) -> WorkConfig {
-        WorkConfig { kind: self.work, times: self.service_time.clone(), buffer: self.buffer }
-    }
-
+impl WorkConfig {
     fn describe(&self) -> String {
         match self.work.reads_memory() {
             true => format!(", {} in {}, {}", self.work, self.buffer, self.service_time),
@@ -42,7 +37,7 @@ impl WorkSettings {
     }
 
     fn facts(&self) -> ApplicationFacts {
-        let bytes = buffer_bytes(&self.config()).unwrap_or(0);
+        let bytes = buffer_bytes(self).unwrap_or(0);
         let buffers = (bytes > 0).then(|| ApplicationMemory {
             purpose: "buffers of workers",
             bytes,
@@ -59,7 +54,7 @@ impl WorkSettings {
 /// # Errors
 /// [`BufferError`] when the buffer is impossible on this machine.
 pub fn buffer_bytes(config: &WorkConfig) -> Result<u64, BufferError> {
-    if !config.kind.reads_memory() {
+    if !config.work.reads_memory() {
         return Ok(0);
     }
     let cache = match config.buffer {
@@ -75,15 +70,13 @@ pub fn application(
     + Send
     + Sync
     + 'static,
-) -> ApplicationKind<WorkSettings> {
+) -> ApplicationKind<WorkConfig> {
     let summary =
         "Requests take as long as is wanted, with square roots or reads of memory; for `rheo load`";
-    ApplicationKind::new("work", summary, move |settings: &WorkSettings, making| {
-        make(&settings.config(), making)
-    })
-    .describing(WorkSettings::describe)
-    .with_facts(WorkSettings::facts)
-    .checking(|settings| buffer_bytes(&settings.config()).map(drop).map_err(wrong_buffer))
+    ApplicationKind::new("work", summary, make)
+        .describing(WorkConfig::describe)
+        .with_facts(WorkConfig::facts)
+        .checking(|config| buffer_bytes(config).map(drop).map_err(wrong_buffer))
 }
 
 /// Work whose operations are counted now, on the thread that asks.
@@ -95,11 +88,11 @@ pub fn calibrated(
     making: &Making,
 ) -> Result<MadeApplication, ApplicationError> {
     let buffer = buffer_bytes(config).map_err(wrong_buffer)?;
-    let mut computation = Computation::new(config.kind, buffer as usize, 1);
+    let mut computation = Computation::new(config.work, buffer as usize, 1);
     let clock = Clock::new();
-    let targets = match config.kind {
+    let targets = match config.work {
         WorkKind::Null => Vec::new(),
-        _ => config.times.targets(),
+        _ => config.service_time.targets(),
     };
     let counts = targets.into_iter().map(|target| calibrate(&mut computation, &clock, target));
     let pairs: Vec<_> = counts.map(|found| (found.target_ns, found.operations)).collect();
