@@ -160,19 +160,20 @@ impl<S> Connections<S> {
         prefetch_for_write(&self.live_deadlines);
     }
 
-    /// The slot that a connection with this hash has, if there is one; to be called when the index is here. Asks for its first line
-    /// and its timer.
+    /// The slot that a connection with this hash has, if there is one; to be called when the index is here. Asks for what leads to the
+    /// connection, and for its timer.
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: FlowHash) -> Option<u32> {
         let slot = self.index.candidate(tag_of(hash))?;
         if slot & KIND == 0 {
-            self.live.prefetch(slot, 1);
+            self.live.prefetch_chunk(slot);
             self.live_deadlines.prefetch(slot);
         }
         Some(slot)
     }
 
-    /// Asks for what a segment touches of the connection in a slot, if that is one of live connections.
+    /// Asks for what a segment touches of the connection in a slot, if that is one of live connections; to be called when what leads
+    /// to it is here.
     #[inline]
     pub(crate) fn prefetch_entry(&self, slot: u32) {
         self.live.prefetch(slot, Entry::<S>::TOUCHED_LINES);

@@ -126,8 +126,8 @@ impl<D: Driver> TcpService<D> {
         }
     }
 
-    /// Admits the packets of a batch. Meanwhile, asks for where they are looked up, then for the first lines and timers of their
-    /// connections, and for all of the first connections.
+    /// Admits the packets of a batch. Meanwhile, asks for where they are looked up, then for what leads to their connections, and for the
+    /// first connections.
     fn admit(&mut self, batch: &mut Batch, shards: &ShardSet, out: &mut Output) {
         let (packets, infos, _) = batch.parts();
         for info in &*infos {
@@ -146,6 +146,7 @@ impl<D: Driver> TcpService<D> {
             }
         }
         lookups.for_each(|info| self.look_up(info, shards));
+        (0..AHEAD).for_each(|place| self.prefetch(place, shards));
     }
 
     /// Finds the slot that a packet's connection may have.
@@ -153,11 +154,7 @@ impl<D: Driver> TcpService<D> {
     fn look_up(&mut self, info: &PacketInfo, shards: &ShardSet) {
         let connections = connections_of::<D>(info, shards);
         let slot = connections.and_then(|connections| connections.prefetch_slot(info.hash));
-        let place = self.candidates.len();
         self.candidates.push((info.shard, slot.unwrap_or(NO_SLOT)));
-        if place < AHEAD {
-            self.prefetch(place, shards);
-        }
     }
 
     /// Asks for the connection of the packet at `place` of the batch.

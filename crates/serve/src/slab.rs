@@ -1,6 +1,6 @@
 //! Places for values that stay where they are, allocated a few at a time.
 
-use rheostat_base::sync::prefetch::prefetch_lines_for_write;
+use rheostat_base::sync::prefetch::{prefetch_for_write, prefetch_lines_for_write};
 
 /// Values that are allocated together.
 const CHUNK: usize = 8;
@@ -62,6 +62,14 @@ impl<T> Slab<T> {
         self.free.push(place);
         self.len -= 1;
         Some(value)
+    }
+
+    /// Asks for what leads to a place.
+    #[inline]
+    pub(crate) fn prefetch_chunk(&self, place: u32) {
+        if let Some(chunk) = self.chunks.get(place as usize / CHUNK) {
+            prefetch_for_write(chunk);
+        }
     }
 
     /// Asks for the first `lines` of a place, without a look at it.
