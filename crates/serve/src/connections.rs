@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use rheostat_base::sync::prefetch::prefetch_for_write;
+use rheostat_base::sync::prefetch::prefetch_lines_for_write;
 use rheostat_base::{DeviceId, ShardId, Time};
 use rheostat_packet::{Family, FlowKey};
-use rheostat_state::{DeadlineWheel, FlowHash};
+use rheostat_state::FlowHash;
 use rheostat_tcp::{Info, MemoryBudget, SpareBuffers, State, TimeWait};
 
 use crate::entry::Entry;
 use crate::half_open::{HalfOpenEntry, HalfOpens};
 use crate::index::{Index, tag_of};
-use crate::slab::Slab;
+use crate::slab::{Placed, Slab};
 
 /// The name of a connection: of no other one before it has 2^32 successors in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,9 +40,6 @@ pub(crate) struct Connections<S> {
     live: Slab<Entry<S>>,
     half_open: HalfOpens,
     closed: Slab<ClosedEntry>,
-    /// When they want to be called, by place.
-    live_deadlines: DeadlineWheel,
-    closed_deadlines: DeadlineWheel,
 }
 
 /// The slot of no connection.
@@ -73,37 +70,40 @@ pub(crate) struct Seen<'a> {
 
 /// A connection that is neither half-open nor closed, with the parts of its shard that its turn needs.
 pub(crate) struct LiveConnection<'a, S> {
-    pub(crate) entry: &'a mut Entry<S>,
     shard: ShardId,
-    slot: u32,
-    generations: &'a [u32],
+    placed: Placed<'a, Entry<S>>,
     spares: &'a mut SpareBuffers,
-    deadlines: &'a mut DeadlineWheel,
 }
 
 impl<S> LiveConnection<'_, S> {
+    /// The connection.
+    #[inline]
+    pub(crate) fn entry(&mut self) -> &mut Entry<S> {
+        self.placed.value
+    }
+
     /// Its name.
     pub(crate) fn id(&self) -> ConnectionId {
-        let Self { shard, slot, generations, .. } = *self;
-        ConnectionId { shard, slot, generation: generations[slot as usize] }
+        let (slot, generation) = self.placed.name();
+        ConnectionId { shard: self.shard, slot, generation }
     }
 
     /// Gives it a send buffer that no connection of the shard needs, if it has none.
     #[inline]
     pub(crate) fn lend_buffer(&mut self) {
-        self.spares.lend(&mut self.entry.tcp);
+        self.spares.lend(&mut self.placed.value.tcp);
     }
 
     /// Takes its send buffer back, if nothing is in it.
     #[inline]
     pub(crate) fn take_back_buffer(&mut self) {
-        self.spares.take_back(&mut self.entry.tcp);
+        self.spares.take_back(&mut self.placed.value.tcp);
     }
 
     /// As [`Connections::arm`].
     #[inline]
     pub(crate) fn arm(&mut self, at: Time) {
-        self.deadlines.arm(self.slot, at);
+        self.placed.arm(at);
     }
 }
 
@@ -126,8 +126,6 @@ impl<S> Connections<S> {
             live: Slab::default(),
             half_open: HalfOpens::default(),
             closed: Slab::default(),
-            live_deadlines: DeadlineWheel::new(),
-            closed_deadlines: DeadlineWheel::new(),
         }
     }
 
@@ -142,22 +140,20 @@ impl<S> Connections<S> {
 
     /// Connections that are not closed, half-open ones included.
     pub(crate) fn live(&self) -> usize {
-        self.live.len() + self.half_open.len()
+        self.live.len() + self.half_open.entries.len()
     }
 
     /// When to look for deadlines that have passed: none is found before.
     pub(crate) fn next_deadline(&self) -> Time {
-        let due = |wheel: &DeadlineWheel| wheel.next_due().unwrap_or(Time::NEVER);
-        let half_open = self.half_open.next_due().unwrap_or(Time::NEVER);
-        due(&self.live_deadlines).min(due(&self.closed_deadlines)).min(half_open)
+        let half_open = self.half_open.entries.next_due();
+        self.live.next_due().min(self.closed.next_due()).min(half_open)
     }
 
     /// Asks for where a connection with this hash is looked up first, and for where connections and timers are.
     #[inline]
     pub(crate) fn prefetch_index(&self, hash: FlowHash) {
         self.index.prefetch(tag_of(hash));
-        prefetch_for_write(&self.live);
-        prefetch_for_write(&self.live_deadlines);
+        prefetch_lines_for_write(&self.live, size_of::<Slab<Entry<S>>>().div_ceil(64));
     }
 
     /// The slot that a connection with this hash has, if there is one; to be called when the index is here. Asks for what leads to the
@@ -167,7 +163,6 @@ impl<S> Connections<S> {
         let slot = self.index.candidate(tag_of(hash))?;
         if slot & KIND == 0 {
             self.live.prefetch_chunk(slot);
-            self.live_deadlines.prefetch(slot);
         }
         Some(slot)
     }
@@ -193,7 +188,7 @@ impl<S> Connections<S> {
         let Connections { live, half_open, closed, .. } = self;
         let has = |slot: u32| match slot & KIND {
             0 => live.get(slot).is_some_and(|entry| is_same(&entry.key, key)),
-            HALF_OPEN => half_open.get(slot & !KIND).is_some_and(|entry| is_same(&entry.key, key)),
+            HALF_OPEN => half_open.entries.get(slot & !KIND).is_some_and(|entry| is_same(&entry.key, key)),
             _ => closed.get(slot & !CLOSED).is_some_and(|entry| is_same(&entry.key, key)),
         };
         match self.index.find(tag_of(hash), has) {
@@ -207,7 +202,7 @@ impl<S> Connections<S> {
         let found = match slot & KIND {
             0 => self.live.get_mut(slot).map(|entry| Found::Live(slot, entry)),
             HALF_OPEN => {
-                self.half_open.get_mut(slot & !KIND).map(|entry| Found::HalfOpen(slot, entry))
+                self.half_open.entries.get_mut(slot & !KIND).map(|entry| Found::HalfOpen(slot, entry))
             }
             _ => self.closed.get_mut(slot & !CLOSED).map(|entry| Found::Closed(slot, entry)),
         };
@@ -275,7 +270,7 @@ impl<S> Connections<S> {
             let at = stub.deadline();
             let place = self.closed.insert(ClosedEntry { key, stub, tag, device });
             self.index.insert(tag, place | CLOSED);
-            self.closed_deadlines.arm(place, at);
+            self.closed.arm(place, at);
         }
     }
 
@@ -284,7 +279,6 @@ impl<S> Connections<S> {
         if slot & KIND == 0 {
             self.take(slot);
         } else if let Some(entry) = self.closed.remove(slot & !CLOSED) {
-            self.closed_deadlines.disarm(slot & !CLOSED);
             self.index.remove(entry.tag, slot);
         }
     }
@@ -292,7 +286,6 @@ impl<S> Connections<S> {
     fn take(&mut self, slot: u32) -> Option<Entry<S>> {
         let mut entry = self.live.remove(slot)?;
         self.spares.take_back(&mut entry.tcp);
-        self.live_deadlines.disarm(slot);
         self.index.remove(entry.tag, slot);
         if self.live.len() == 0 {
             self.spares.rest();
@@ -303,25 +296,23 @@ impl<S> Connections<S> {
     /// Has the connection in a slot called at `at`, and no earlier than that.
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
-        if slot & CLOSED != 0 {
-            self.closed_deadlines.arm(slot & !CLOSED, at);
-        } else if slot & HALF_OPEN != 0 {
-            self.half_open.arm(slot & !HALF_OPEN, at);
-        } else if self.live.get(slot).is_some() {
-            self.live_deadlines.arm(slot, at);
+        match slot & KIND {
+            0 => self.live.arm(slot, at),
+            HALF_OPEN => self.half_open.entries.arm(slot & !KIND, at),
+            _ => self.closed.arm(slot & !KIND, at),
         }
     }
 
     /// A connection whose deadline has come by `now`. It has none then, until it is armed again.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
-        let closed = || self.closed_deadlines.poll(now).map(|place| place | CLOSED);
-        let half_open = || self.half_open.pop_due(now).map(|place| place | HALF_OPEN);
-        self.live_deadlines.poll(now).or_else(closed).or_else(half_open)
+        let closed = || self.closed.pop_due(now).map(|place| place | CLOSED);
+        let half_open = || self.half_open.entries.pop_due(now).map(|place| place | HALF_OPEN);
+        self.live.pop_due(now).or_else(closed).or_else(half_open)
     }
 
     /// Places of which [`Connections::look`] shows what they have: a connection, a half-open one, a closed one, or several of these.
     pub(crate) fn places(&self) -> usize {
-        self.live.places().max(self.closed.places()).max(self.half_open.places())
+        self.live.places().max(self.closed.places()).max(self.half_open.entries.places())
     }
 
     /// Shows the connections in `count` places from `first` on, half-open ones and those in TIME-WAIT included.
@@ -332,7 +323,7 @@ impl<S> Connections<S> {
                 let (info, active) = (entry.tcp.info(), Some(entry.active));
                 see(Seen { key: &entry.key, state: info.state, info: Some(info), active });
             }
-            if let Some(HalfOpenEntry { key, tcp, .. }) = self.half_open.get(place) {
+            if let Some(HalfOpenEntry { key, tcp, .. }) = self.half_open.entries.get(place) {
                 let (state, active) = (State::SynReceived, Some(tcp.sent_at()));
                 see(Seen { key, state, info: None, active });
             }
@@ -349,15 +340,14 @@ impl<S> Connections<S> {
 
     /// The slots with half-open connections.
     pub(crate) fn half_open_slots(&self) -> impl Iterator<Item = u32> {
-        self.half_open.taken().map(|place| place | HALF_OPEN)
+        self.half_open.entries.taken().map(|place| place | HALF_OPEN)
     }
 
     /// The live connection in a slot, for its turn.
     #[inline]
     pub(crate) fn live_in(&mut self, slot: u32) -> Option<LiveConnection<'_, S>> {
-        let (entry, generations) = self.live.get_mut_with_generations(slot)?;
-        let Connections { shard, spares, live_deadlines: deadlines, .. } = self;
-        Some(LiveConnection { entry, shard: *shard, slot, generations, spares, deadlines })
+        let Connections { shard, live, spares, .. } = self;
+        Some(LiveConnection { shard: *shard, placed: live.get_placed(slot)?, spares })
     }
 }
 

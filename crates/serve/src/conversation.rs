@@ -83,7 +83,7 @@ impl<A: Application> Driver for Conversations<A> {
         if self.apart.is_some() {
             self.turn_of = Some(live.id());
         }
-        let entry = &mut *live.entry;
+        let entry = live.entry();
         let turn = catch_unwind(AssertUnwindSafe(|| self.go_on(entry, now)));
         Some(turn.unwrap_or_else(|_| {
             self.on_panic(entry);
@@ -152,29 +152,46 @@ impl<A: Application> Driver for Conversations<A> {
 
 impl<A: Application> DeferredRequests<Stream<A>> for Conversations<A> {
     fn pool_client(&mut self) -> Option<&mut dyn AnyPoolClient> {
-        let apart = self.apart.as_mut().filter(|apart| apart.has_members())?;
+        let apart = self.apart.as_mut().filter(|apart| apart.members.is_some())?;
         Some(apart)
     }
 
     fn unanswered(&self) -> u64 {
-        self.apart.as_ref().map_or(0, Apart::len)
+        let outstanding = self.apart.iter().flat_map(|apart| &apart.outstanding);
+        outstanding.map(|count| u64::from(*count)).sum()
     }
 
     fn has_work(&self) -> bool {
-        self.apart.as_ref().is_some_and(Apart::has_work)
+        self.apart.as_ref().is_some_and(|apart| !apart.jobs.is_empty())
     }
 
     fn unsettled(&self) -> Option<ShardId> {
-        self.apart.as_ref()?.unsettled()
+        Some(self.apart.as_ref()?.outcomes.front()?.origin.connection.shard)
     }
 
+    /// Handles the request that waits longest. One that takes longer waits again, behind the others.
     fn work(&mut self) -> bool {
         let Some(apart) = &mut self.apart else { return false };
+        let Some(Job { mut origin, request }) = apart.jobs.pop_front() else { return false };
+        if let Some(times) = &self.times {
+            times.handle(&mut origin.timed);
+        }
         let worker = self.worker.get_or_insert_with(|| self.app.worker(self.lane));
-        let Some(result) = apart.work(&self.app, worker, self.times.as_deref()) else {
-            return false;
+        let handled = catch_unwind(AssertUnwindSafe(|| self.app.handle(worker, request)));
+        let reply = match handled {
+            Ok(Handled::Done(reply)) => Ok(reply),
+            Ok(Handled::More(request)) => {
+                apart.jobs.push_back(Job { origin, request });
+                return true;
+            }
+            Err(_) => Err(Lost::Panicked),
         };
-        if result.is_err() {
+        if let Some(times) = &self.times {
+            times.end(&mut origin.timed, RequestStage::Application);
+        }
+        let has_panicked = reply.is_err();
+        apart.outcomes.push_back(Outcome { origin, reply });
+        if has_panicked {
             self.renew_worker();
         }
         true
@@ -227,7 +244,7 @@ impl<A: Application> Conversations<A> {
         app: Arc<A>,
         shared: Arc<Shared>,
     ) -> Conversations<A> {
-        let apart = Some(Apart::with_members(client));
+        let apart = Some(Apart::new(Some(client)));
         Conversations { apart, ..Conversations::without_worker(lane, app, shared) }
     }
 
@@ -258,7 +275,7 @@ impl<A: Application> Conversations<A> {
 
     /// Has requests handled when the shards have been given back, and not in the turn of their connection.
     pub(crate) fn handling_apart(mut self) -> Conversations<A> {
-        self.apart = Some(Apart::new());
+        self.apart = Some(Apart::new(None));
         self
     }
 
@@ -386,8 +403,9 @@ impl<A: Application> Conversations<A> {
 
     /// Whether requests of the connection whose turn it is wait for room at members.
     fn is_full(&self) -> bool {
-        let full = self.apart.as_ref().zip(self.turn_of);
-        full.is_some_and(|(apart, connection)| apart.is_full(connection))
+        let members = self.apart.as_ref().and_then(|apart| apart.members.as_ref());
+        let turn = members.zip(self.turn_of);
+        turn.is_some_and(|(members, connection)| members.is_full(connection))
     }
 
     /// No request is taken any more.

@@ -1,8 +1,7 @@
 //! The half-open connections of a shard: what a SYN leaves until its sender acknowledges.
 
-use rheostat_base::{DeviceId, Time};
+use rheostat_base::DeviceId;
 use rheostat_packet::FlowKey;
-use rheostat_state::DeadlineWheel;
 use rheostat_tcp::HalfOpen;
 
 use crate::slab::Slab;
@@ -40,43 +39,18 @@ impl HalfOpenEntry {
 
 /// The half-open connections of a shard, in the order in which their SYNs came.
 pub(crate) struct HalfOpens {
-    entries: Slab<HalfOpenEntry>,
-    /// When they want to be called, by place.
-    deadlines: DeadlineWheel,
+    pub(crate) entries: Slab<HalfOpenEntry>,
     /// The places of the oldest one and the youngest one.
     ends: [u32; 2],
 }
 
 impl Default for HalfOpens {
     fn default() -> HalfOpens {
-        let (entries, deadlines) = (Slab::default(), DeadlineWheel::new());
-        HalfOpens { entries, deadlines, ends: [NONE; 2] }
+        HalfOpens { entries: Slab::default(), ends: [NONE; 2] }
     }
 }
 
 impl HalfOpens {
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Places, those that are free included.
-    pub(crate) fn places(&self) -> usize {
-        self.entries.places()
-    }
-
-    pub(crate) fn get(&self, place: u32) -> Option<&HalfOpenEntry> {
-        self.entries.get(place)
-    }
-
-    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut HalfOpenEntry> {
-        self.entries.get_mut(place)
-    }
-
-    /// The places that are taken.
-    pub(crate) fn taken(&self) -> impl Iterator<Item = u32> {
-        self.entries.taken()
-    }
-
     /// The oldest one, and its place.
     pub(crate) fn oldest(&self) -> Option<(u32, &HalfOpenEntry)> {
         let [oldest, _] = self.ends;
@@ -94,7 +68,6 @@ impl HalfOpens {
 
     pub(crate) fn remove(&mut self, place: u32) -> Option<HalfOpenEntry> {
         let entry = self.entries.remove(place)?;
-        self.deadlines.disarm(place);
         let [older, younger] = entry.neighbours;
         self.link(older, 1, younger);
         self.link(younger, 0, older);
@@ -108,23 +81,6 @@ impl HalfOpens {
             None => self.ends[1 - side] = to,
         }
     }
-
-    /// Has one called at `at`, and no earlier.
-    pub(crate) fn arm(&mut self, place: u32, at: Time) {
-        if self.entries.get(place).is_some() {
-            self.deadlines.arm(place, at);
-        }
-    }
-
-    /// When to look for deadlines that have passed.
-    pub(crate) fn next_due(&self) -> Option<Time> {
-        self.deadlines.next_due()
-    }
-
-    /// One whose deadline has come by `now`.
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
-        self.deadlines.poll(now)
-    }
 }
 
 #[cfg(test)]
@@ -132,6 +88,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;
 
+    use rheostat_base::Time;
     use rheostat_tcp::{Config, Header, Initial, Segment, SequenceNumber};
 
     use super::*;
@@ -162,7 +119,7 @@ mod tests {
                 _ => {}
             }
             let oldest = half_opens.oldest().map(|(place, entry)| (place, entry.tag));
-            assert_eq!((half_opens.len(), oldest), (model.len(), model.front().copied()));
+            assert_eq!((half_opens.entries.len(), oldest), (model.len(), model.front().copied()));
         }
     }
 }

@@ -1,23 +1,53 @@
-//! Places for values that stay where they are, allocated a few at a time.
+//! Places for values that stay where they are, allocated a few at a time, and the deadlines of the values.
 
+use rheostat_base::Time;
 use rheostat_base::sync::prefetch::{prefetch_for_write, prefetch_lines_for_write};
+use rheostat_state::DeadlineWheel;
 
 /// Values that are allocated together.
 const CHUNK: usize = 8;
 
 /// Values by the number of their place. A value never moves; a place that becomes free is the next to be taken, and its memory
-/// stays for that.
+/// stays for that. Each value may have a deadline.
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Option<T>; CHUNK]>>,
     /// How many values each place has had.
     generations: Vec<u32>,
     free: Vec<u32>,
     len: usize,
+    deadlines: DeadlineWheel,
+}
+
+/// A value, with what its slab has of it besides.
+pub(crate) struct Placed<'a, T> {
+    pub(crate) value: &'a mut T,
+    place: u32,
+    generations: &'a [u32],
+    deadlines: &'a mut DeadlineWheel,
+}
+
+impl<T> Placed<'_, T> {
+    /// The place, and how many values have had it before.
+    pub(crate) fn name(&self) -> (u32, u32) {
+        (self.place, self.generations[self.place as usize])
+    }
+
+    /// As [`Slab::arm`].
+    #[inline]
+    pub(crate) fn arm(&mut self, at: Time) {
+        self.deadlines.arm(self.place, at);
+    }
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab { chunks: Vec::new(), generations: Vec::new(), free: Vec::new(), len: 0 }
+        Slab {
+            chunks: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            len: 0,
+            deadlines: DeadlineWheel::new(),
+        }
     }
 }
 
@@ -61,15 +91,17 @@ impl<T> Slab<T> {
         *generation = generation.wrapping_add(1);
         self.free.push(place);
         self.len -= 1;
+        self.deadlines.disarm(place);
         Some(value)
     }
 
-    /// Asks for what leads to a place.
+    /// Asks for what leads to a place, and for its deadline.
     #[inline]
     pub(crate) fn prefetch_chunk(&self, place: u32) {
         if let Some(chunk) = self.chunks.get(place as usize / CHUNK) {
             prefetch_for_write(chunk);
         }
+        self.deadlines.prefetch(place);
     }
 
     /// Asks for the first `lines` of a place, without a look at it.
@@ -90,11 +122,31 @@ impl<T> Slab<T> {
         self.chunks.get_mut(place as usize / CHUNK)?[place as usize % CHUNK].as_mut()
     }
 
-    /// A value, and how many values each place has had before.
+    /// A value with its deadline.
     #[inline]
-    pub(crate) fn get_mut_with_generations(&mut self, place: u32) -> Option<(&mut T, &[u32])> {
-        let chunk = self.chunks.get_mut(place as usize / CHUNK)?;
-        Some((chunk[place as usize % CHUNK].as_mut()?, &self.generations))
+    pub(crate) fn get_placed(&mut self, place: u32) -> Option<Placed<'_, T>> {
+        let Slab { chunks, generations, deadlines, .. } = self;
+        let chunk = chunks.get_mut(place as usize / CHUNK)?;
+        let value = chunk[place as usize % CHUNK].as_mut()?;
+        Some(Placed { value, place, generations, deadlines })
+    }
+
+    /// Sets the deadline of a value, if it is there.
+    #[inline]
+    pub(crate) fn arm(&mut self, place: u32, at: Time) {
+        if self.get(place).is_some() {
+            self.deadlines.arm(place, at);
+        }
+    }
+
+    /// When to look for deadlines that have passed: none is found before.
+    pub(crate) fn next_due(&self) -> Time {
+        self.deadlines.next_due().unwrap_or(Time::NEVER)
+    }
+
+    /// A place whose deadline has come by `now`. It has none then, until it is armed again.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<u32> {
+        self.deadlines.poll(now)
     }
 
     /// Two different values.

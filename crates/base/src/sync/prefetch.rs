@@ -9,7 +9,7 @@ pub fn prefetch_for_write<T>(value: &T) {
     prefetch_lines_for_write(value, 1);
 }
 
-/// As [`prefetch_for_write`], for the first `lines` cache lines of `value`, which begins with a line.
+/// As [`prefetch_for_write`], for `lines` cache lines, the first of which is that at which `value` begins.
 #[inline(always)]
 pub fn prefetch_lines_for_write<T>(value: &T, lines: usize) {
     for line in 0..lines {

@@ -42,7 +42,7 @@ pub(super) fn execute(command: Command, service: &Resp, now: Time, out: &mut Res
         Refusal::Full => "-OOM command not allowed when used memory > 'maxmemory'".to_owned(),
     };
     out.clear();
-    line(out, &text);
+    out.line(&text);
 }
 
 /// A name of a client's in a reply: of one line, and not long.
@@ -65,7 +65,7 @@ fn run_for_client(
         (b"CLIENT", arguments) => introspection::client(service, client, arguments, now, out),
         (b"RESET", []) => {
             client.reset();
-            line(out, "+RESET");
+            out.line("+RESET");
             Ok(())
         }
         _ => Err(Refusal::Arguments),
@@ -81,12 +81,12 @@ fn run(
 ) -> Result<(), Refusal> {
     let (store, take) = (&service.store, std::mem::take::<Vec<u8>>);
     match (name, arguments) {
-        (b"PING", []) => line(out, "+PONG"),
-        (b"PING" | b"ECHO", [text]) => bulk(out, Some(text)),
-        (b"QUIT", _) => line(out, "+OK"),
+        (b"PING", []) => out.line("+PONG"),
+        (b"PING" | b"ECHO", [text]) => out.bulk(Some(text)),
+        (b"QUIT", _) => out.line("+OK"),
         (b"AUTH", [_] | [_, _]) => return Err(introspection::no_password()),
         (b"SELECT", [number]) => match self::number(number)? {
-            0 => line(out, "+OK"),
+            0 => out.line("+OK"),
             _ => return Err(Refusal::Other("-ERR DB index is out of range".to_owned())),
         },
         (b"COMMAND", arguments) => introspection::command(arguments, out)?,
@@ -101,57 +101,57 @@ fn run(
                 _ => return Err(Refusal::Syntax),
             }
             store.clear();
-            line(out, "+OK");
+            out.line("+OK");
         }
-        (b"DBSIZE", []) => integer(out, store.len() as i64),
+        (b"DBSIZE", []) => out.integer(store.len() as i64),
         (b"GET", [key]) => store.get(key, now, |value| out.value(value)),
         (b"MGET", keys @ [_, ..]) => {
-            line(out, &format!("*{}", keys.len()));
+            out.line(&format!("*{}", keys.len()));
             keys.iter().for_each(|key| store.get(key, now, |value| out.value(value)));
         }
         (b"SET", [key, value, options @ ..]) => {
             let (expires, condition) = set_options(options, now)?;
             match store.set(key, take(value), expires, condition, now)? {
-                true => line(out, "+OK"),
-                false => bulk(out, None),
+                true => out.line("+OK"),
+                false => out.bulk(None),
             }
         }
         (b"SETNX", [key, value]) => {
             let is_set = store.set(key, take(value), Time::NEVER, Condition::IfNew, now)?;
-            integer(out, is_set.into());
+            out.integer(is_set.into());
         }
         (b"SETEX" | b"PSETEX", [key, after, value]) => {
             let unit = if name == b"SETEX" { Duration::from_secs } else { Duration::from_millis };
             let expires = time_after(after, unit, now)?;
             store.set(key, take(value), expires, Condition::Always, now)?;
-            line(out, "+OK");
+            out.line("+OK");
         }
         (b"APPEND", [key, more]) => {
             let longest = service.config.longest_value;
             let len = store.append(key, take(more), longest, now)?.ok_or(Refusal::TooLong)?;
-            integer(out, len as i64);
+            out.integer(len as i64);
         }
         (b"STRLEN", [key]) => {
             let len = store.get(key, now, |value| value.map_or(0, |value| value.len()));
-            integer(out, len as i64);
+            out.integer(len as i64);
         }
         (b"TYPE", [key]) => {
             let is_there = store.get(key, now, |value| value.is_some());
-            line(out, if is_there { "+string" } else { "+none" });
+            out.line(if is_there { "+string" } else { "+none" });
         }
         (b"MSET", pairs @ [_, _, ..]) if pairs.len() % 2 == 0 => {
             for pair in pairs.chunks_mut(2) {
                 let value = take(&mut pair[1]);
                 store.set(&pair[0], value, Time::NEVER, Condition::Always, now)?;
             }
-            line(out, "+OK");
+            out.line("+OK");
         }
         (b"DEL" | b"UNLINK", keys @ [_, ..]) => {
-            integer(out, keys.iter().filter(|key| store.remove(key, now)).count() as i64);
+            out.integer(keys.iter().filter(|key| store.remove(key, now)).count() as i64);
         }
         (b"EXISTS", keys @ [_, ..]) => {
             let is_there = |key: &&Vec<u8>| store.get(key, now, |value| value.is_some());
-            integer(out, keys.iter().filter(is_there).count() as i64);
+            out.integer(keys.iter().filter(is_there).count() as i64);
         }
         (b"INCR", [key]) => add(out, store, key, 1, now)?,
         (b"DECR", [key]) => add(out, store, key, -1, now)?,
@@ -161,8 +161,8 @@ fn run(
         }
         (b"EXPIRE", [key, after]) => expire(out, store, key, after, Duration::from_secs, now)?,
         (b"PEXPIRE", [key, after]) => expire(out, store, key, after, Duration::from_millis, now)?,
-        (b"TTL", [key]) => integer(out, time_left(store, key, now, 1_000_000_000)),
-        (b"PTTL", [key]) => integer(out, time_left(store, key, now, 1_000_000)),
+        (b"TTL", [key]) => out.integer(time_left(store, key, now, 1_000_000_000)),
+        (b"PTTL", [key]) => out.integer(time_left(store, key, now, 1_000_000)),
         _ if catalogue::find(name).is_some() => return Err(Refusal::Arguments),
         _ => {
             let text = format!("-ERR unknown command '{}'", printable(name));
@@ -197,7 +197,7 @@ fn time_after(count: &[u8], unit: fn(u64) -> Duration, now: Time) -> Result<Time
 }
 
 fn add(out: &mut RespReply, store: &Store, key: &[u8], by: i64, now: Time) -> Result<(), Refusal> {
-    integer(out, store.add(key, by, now)?.ok_or(Refusal::NoInteger)?);
+    out.integer(store.add(key, by, now)?.ok_or(Refusal::NoInteger)?);
     Ok(())
 }
 
@@ -214,7 +214,7 @@ fn expire(
         // It goes at once.
         _ => store.remove(key, now),
     };
-    integer(out, was_there.into());
+    out.integer(was_there.into());
     Ok(())
 }
 
@@ -225,16 +225,4 @@ fn time_left(store: &Store, key: &[u8], now: Time, unit: u64) -> i64 {
         Some(Time::NEVER) => -1,
         Some(expires) => (expires.as_nanos() - now.as_nanos()).div_ceil(unit) as i64,
     }
-}
-
-fn line(out: &mut RespReply, text: &str) {
-    out.line(text);
-}
-
-fn integer(out: &mut RespReply, number: i64) {
-    out.integer(number);
-}
-
-fn bulk(out: &mut RespReply, bytes: Option<&[u8]>) {
-    out.bulk(bytes);
 }

@@ -52,16 +52,14 @@ pub(super) fn hello(
     out.protocol = protocol;
     out.map(7);
     for (key, value) in [("server", "redis"), ("version", VERSION)] {
-        out.bulk(Some(key.as_bytes()));
-        out.bulk(Some(value.as_bytes()));
+        out.pair(key, value);
     }
     out.bulk(Some(b"proto"));
     out.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     out.bulk(Some(b"id"));
     out.integer(client.id as i64);
     for (key, value) in [("mode", "standalone"), ("role", "master")] {
-        out.bulk(Some(key.as_bytes()));
-        out.bulk(Some(value.as_bytes()));
+        out.pair(key, value);
     }
     out.bulk(Some(b"modules"));
     out.array(0);
@@ -209,8 +207,7 @@ fn document(commands: &[&CommandInfo], out: &mut RespReply) {
             [("summary", command.summary), ("since", command.since), ("group", command.group)];
         out.map(fields.len());
         for (name, value) in fields {
-            out.bulk(Some(name.as_bytes()));
-            out.bulk(Some(value.as_bytes()));
+            out.pair(name, value);
         }
     }
 }
@@ -242,8 +239,7 @@ pub(super) fn config(
     let wanted: Vec<_> = settings.iter().filter(|(name, _)| is_wanted(name)).collect();
     out.map(wanted.len());
     for (name, value) in wanted {
-        out.bulk(Some(name.as_bytes()));
-        out.bulk(Some(value.as_bytes()));
+        out.pair(name, value);
     }
     Ok(())
 }

@@ -1,24 +1,17 @@
 //! Why a command is refused.
 
-use super::store::Full;
-
 /// A refusal; its text is the reply.
 pub(super) enum Refusal {
     Arguments,
     Syntax,
     NoInteger,
+    /// There is no more room in the store.
     Full,
     TooLong,
     /// There is no subcommand of this name.
     Subcommand(Vec<u8>),
     /// The whole line of the reply.
     Other(String),
-}
-
-impl From<Full> for Refusal {
-    fn from(_: Full) -> Refusal {
-        Refusal::Full
-    }
 }
 
 /// The number that `text` is.

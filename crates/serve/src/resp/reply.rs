@@ -43,6 +43,12 @@ impl RespReply {
         self.text.extend_from_slice(b"\r\n");
     }
 
+    /// Two strings: a key of a map, and its value.
+    pub(super) fn pair(&mut self, key: &str, value: &str) {
+        self.bulk(Some(key.as_bytes()));
+        self.bulk(Some(value.as_bytes()));
+    }
+
     /// Text for people, such as that of `INFO`.
     pub(super) fn text(&mut self, text: &str) {
         match self.protocol {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_base::Time;
 
+use super::refusal::Refusal;
 use super::value::StoredValue;
 
 /// Locks over which keys are spread.
@@ -40,10 +41,6 @@ struct Value {
     bytes: StoredValue,
     expires: Time,
 }
-
-/// There is no more room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full;
 
 /// When a value is to be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +106,7 @@ impl Store {
         expires: Time,
         condition: Condition,
         now: Time,
-    ) -> Result<bool, Full> {
+    ) -> Result<bool, Refusal> {
         self.set_in(&mut self.stripe(key, now), key, bytes, expires, condition, now)
     }
 
@@ -121,7 +118,7 @@ impl Store {
         expires: Time,
         condition: Condition,
         now: Time,
-    ) -> Result<bool, Full> {
+    ) -> Result<bool, Refusal> {
         let old = stripe.values.get(key);
         let is_there = old.is_some_and(|old| old.expires > now);
         let before = old.map_or(0, |old| cost(key, old.bytes.removable()));
@@ -131,7 +128,7 @@ impl Store {
         }
         let after = cost(key, bytes.len());
         if after > before && self.taken.load(Ordering::Relaxed) + after - before > self.most {
-            return Err(Full);
+            return Err(Refusal::Full);
         }
         let bytes = StoredValue::new(bytes, &self.taken);
         match stripe.values.insert(key.into(), Value { bytes, expires }) {
@@ -145,7 +142,7 @@ impl Store {
     }
 
     /// Changes the number that a key has, 0 without; none if its value is no number, or the result would be none.
-    pub(super) fn add(&self, key: &[u8], amount: i64, now: Time) -> Result<Option<i64>, Full> {
+    pub(super) fn add(&self, key: &[u8], amount: i64, now: Time) -> Result<Option<i64>, Refusal> {
         let mut stripe = self.stripe(key, now);
         match stripe.values.entry(key.into()) {
             Entry::Occupied(mut entry) if entry.get().expires > now => {
@@ -173,7 +170,7 @@ impl Store {
         more: Vec<u8>,
         longest: usize,
         now: Time,
-    ) -> Result<Option<usize>, Full> {
+    ) -> Result<Option<usize>, Refusal> {
         let mut stripe = self.stripe(key, now);
         let Some(value) = stripe.values.get_mut(key).filter(|value| value.expires > now) else {
             let len = more.len();
@@ -188,7 +185,7 @@ impl Store {
         }
         let grown = len - value.bytes.removable();
         if self.taken.load(Ordering::Relaxed) + grown > self.most {
-            return Err(Full);
+            return Err(Refusal::Full);
         }
         let empty = StoredValue::new(Vec::new(), &self.taken);
         let mut bytes = std::mem::replace(&mut value.bytes, empty).into_bytes(&self.taken);

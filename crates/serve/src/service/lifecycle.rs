@@ -44,13 +44,13 @@ impl<D: Driver> TcpService<D> {
         let shard = connections.shard();
         let mut live = connections.live_in(slot)?;
         if let Some(segment) = segment {
-            self.take_segment(live.entry, segment, out);
+            self.take_segment(live.entry(), segment, out);
         }
         self.noted.begin_turn();
         live.lend_buffer();
         loop {
-            self.note_events(live.entry, out);
-            self.check_progress(live.entry, now);
+            self.note_events(live.entry(), out);
+            self.check_progress(live.entry(), now);
             let work = self.noted.is_watched.then(|| self.work());
             let turn = match self.driver.advance(&mut live, now) {
                 Some(turn) => turn,
@@ -63,13 +63,13 @@ impl<D: Driver> TcpService<D> {
             if let Some(before) = work {
                 self.note_work(&before, out);
             }
-            let is_all = self.transmit(live.entry, out);
+            let is_all = self.transmit(live.entry(), out);
             self.driver.sent();
             // What was written may have ended it, as when the user aborts.
-            self.note_events(live.entry, out);
+            self.note_events(live.entry(), out);
             // The end is the last event, so this comes twice at most.
-            if !D::has_events(&live.entry.stream) {
-                let next = self.decide(live.entry, turn == Turn::Over && is_all, now);
+            if !D::has_events(&live.entry().stream) {
+                let next = self.decide(live.entry(), turn == Turn::Over && is_all, now);
                 live.take_back_buffer();
                 let due = match next {
                     Ok(due) => due,
