@@ -59,15 +59,6 @@ pub(crate) struct ClosedEntry {
     pub(crate) device: DeviceId,
 }
 
-/// What can be seen of a connection, or of what is left of one.
-pub(crate) struct Seen<'a> {
-    pub(crate) key: &'a FlowKey,
-    pub(crate) state: State,
-    pub(crate) info: Option<Info>,
-    /// When something last went either way.
-    pub(crate) active: Option<Time>,
-}
-
 /// A connection that is neither half-open nor closed, with the parts of its shard that its turn needs.
 pub(crate) struct LiveConnection<'a, S> {
     shard: ShardId,
@@ -188,7 +179,9 @@ impl<S> Connections<S> {
         let Connections { live, half_open, closed, .. } = self;
         let has = |slot: u32| match slot & KIND {
             0 => live.get(slot).is_some_and(|entry| is_same(&entry.key, key)),
-            HALF_OPEN => half_open.entries.get(slot & !KIND).is_some_and(|entry| is_same(&entry.key, key)),
+            HALF_OPEN => {
+                half_open.entries.get(slot & !KIND).is_some_and(|entry| is_same(&entry.key, key))
+            }
             _ => closed.get(slot & !CLOSED).is_some_and(|entry| is_same(&entry.key, key)),
         };
         match self.index.find(tag_of(hash), has) {
@@ -201,9 +194,11 @@ impl<S> Connections<S> {
     pub(crate) fn get(&mut self, slot: u32) -> Found<'_, S> {
         let found = match slot & KIND {
             0 => self.live.get_mut(slot).map(|entry| Found::Live(slot, entry)),
-            HALF_OPEN => {
-                self.half_open.entries.get_mut(slot & !KIND).map(|entry| Found::HalfOpen(slot, entry))
-            }
+            HALF_OPEN => self
+                .half_open
+                .entries
+                .get_mut(slot & !KIND)
+                .map(|entry| Found::HalfOpen(slot, entry)),
             _ => self.closed.get_mut(slot & !CLOSED).map(|entry| Found::Closed(slot, entry)),
         };
         found.unwrap_or(Found::Nothing)
@@ -315,20 +310,25 @@ impl<S> Connections<S> {
         self.live.places().max(self.closed.places()).max(self.half_open.entries.places())
     }
 
-    /// Shows the connections in `count` places from `first` on, half-open ones and those in TIME-WAIT included.
-    pub(crate) fn look(&self, first: usize, count: usize, mut see: impl FnMut(Seen<'_>)) {
+    /// Shows the connections in `count` places from `first` on, half-open ones and those in TIME-WAIT included: key, state, what the
+    /// protocol knows, and when something last went either way.
+    pub(crate) fn look(
+        &self,
+        first: usize,
+        count: usize,
+        mut see: impl FnMut(&FlowKey, State, Option<Info>, Option<Time>),
+    ) {
         for place in first..first + count {
             let place = place as u32;
             if let Some(entry) = self.live.get(place) {
-                let (info, active) = (entry.tcp.info(), Some(entry.active));
-                see(Seen { key: &entry.key, state: info.state, info: Some(info), active });
+                let info = entry.tcp.info();
+                see(&entry.key, info.state, Some(info), Some(entry.active));
             }
             if let Some(HalfOpenEntry { key, tcp, .. }) = self.half_open.entries.get(place) {
-                let (state, active) = (State::SynReceived, Some(tcp.sent_at()));
-                see(Seen { key, state, info: None, active });
+                see(key, State::SynReceived, None, Some(tcp.sent_at()));
             }
             if let Some(closed) = self.closed.get(place) {
-                see(Seen { key: &closed.key, state: State::TimeWait, info: None, active: None });
+                see(&closed.key, State::TimeWait, None, None);
             }
         }
     }

@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::{ClockSource, LaneId, Time};
 
-pub use self::body::BodyPiece;
 use self::body::Body;
-use self::cache::{FileCache, Named, ServedFile};
+pub use self::body::BodyPiece;
+use self::cache::{FileCache, ServedFile};
 use self::conditions::Outcome;
 pub use self::head::Head;
 use self::head::{BodyLength, HeadError, Progress};
@@ -40,8 +40,8 @@ use self::reply::{DateField, Envelope, Persistence};
 pub use self::settings::{HttpConfig, registration};
 use self::status::Status;
 use self::tree::Tree;
-pub use self::upload::Upload;
 use self::upload::Permits;
+pub use self::upload::Upload;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
 /// The longest body of a request that has no use for one.
@@ -115,8 +115,8 @@ impl Http {
         // Acquire: pairs with the Release in `finish`, behind which the file has its name.
         let uploads = self.uploads.load(Ordering::Acquire);
         match files.find(&self.tree, &head.path, now, uploads) {
-            Ok(Named::File(file)) => deliver(head, &file, &envelope),
-            Ok(Named::Directory) => {
+            Ok(Some(file)) => deliver(head, &file, &envelope),
+            Ok(None) => {
                 let location = format!("Location: {}\r\n", location(&head.path));
                 HttpReply::of_status(Status::MOVED, &location, &envelope)
             }

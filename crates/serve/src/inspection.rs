@@ -9,7 +9,7 @@ use rheostat_base::{LaneId, ShardId, Time};
 use rheostat_run::{Entry, ShardSet};
 use rheostat_tcp::{Info, State};
 
-use crate::connections::{Connections, Seen};
+use crate::connections::Connections;
 use crate::ends::Ends;
 
 /// Places that a lane looks at in a row, before packets have their turn: about 50 us.
@@ -88,14 +88,14 @@ pub(crate) struct Inspection {
     /// Records wanted at most.
     most: usize,
     taken: AtomicUsize,
-    found: Mutex<Found>,
+    findings: Mutex<Findings>,
     has_changed: Condvar,
     /// Nobody waits for it any more.
     is_over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct Findings {
     list: ConnectionList,
     /// Lanes that have looked at all they have.
     done: usize,
@@ -107,7 +107,7 @@ impl Inspection {
             filter,
             most,
             taken: AtomicUsize::new(0),
-            found: Mutex::default(),
+            findings: Mutex::default(),
             has_changed: Condvar::new(),
             is_over: AtomicBool::new(false),
         }
@@ -116,18 +116,18 @@ impl Inspection {
     /// Waits until so many lanes have answered, but no longer than `timeout`.
     pub(crate) fn wait(&self, lanes: usize, timeout: Duration) -> ConnectionList {
         let end = Instant::now() + timeout;
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        while found.done < lanes {
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        while findings.done < lanes {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            let waited = self.has_changed.wait_timeout(found, left);
-            found = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.has_changed.wait_timeout(findings, left);
+            findings = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         self.is_over.store(true, Ordering::Relaxed);
-        let silent = lanes - found.done;
-        let mut list = std::mem::take(&mut found.list);
+        let silent = lanes - findings.done;
+        let mut list = std::mem::take(&mut findings.list);
         // A connection that moved behind one lane's look and before another's was seen by both.
         list.records.sort_by_key(|record| (record.remote, record.local));
         let before = list.records.len();
@@ -157,13 +157,12 @@ impl Visit {
         shards: &mut ShardSet,
         now: Time,
     ) -> bool {
-        let Inspection { filter, most, taken, found, has_changed, is_over } = &*self.inspection;
+        let Inspection { filter, most, taken, findings, has_changed, is_over } = &*self.inspection;
         if is_over.load(Ordering::Relaxed) {
             return true;
         }
         let (mut left, mut records, mut matched) = (ROW, Vec::new(), 0);
-        let mut see = |shard: ShardId, seen: Seen<'_>| {
-            let record = record(lane, shard, &seen, now);
+        let mut note = |record: ConnectionRecord| {
             if filter.admits(&record) {
                 matched += 1;
                 // Relaxed: a count, which publishes nothing.
@@ -196,7 +195,11 @@ impl Visit {
             let Some(shard) = shards.get_mut(id) else { break };
             let (_, connections) = shard.split::<Connections<S>>();
             let row = left.min(connections.places() - self.at.1.min(connections.places()));
-            connections.look(self.at.1, row, |seen| see(id, seen));
+            connections.look(self.at.1, row, |key, state, info, active| {
+                let Ends { local, remote } = Ends::of(key);
+                let idle = active.map_or(Duration::ZERO, |active| now.since(active));
+                note(ConnectionRecord { local, remote, lane, shard: id, state, info, idle });
+            });
             left -= row;
             self.at.1 += row;
             if self.at.1 >= connections.places() {
@@ -206,7 +209,7 @@ impl Visit {
                 shards.leave();
             }
         }
-        let mut guard = found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = findings.lock().unwrap_or_else(PoisonError::into_inner);
         guard.list.records.append(&mut records);
         guard.list.matched += matched;
         guard.done += usize::from(is_done);
@@ -216,10 +219,4 @@ impl Visit {
         }
         is_done
     }
-}
-
-fn record(lane: LaneId, shard: ShardId, seen: &Seen<'_>, now: Time) -> ConnectionRecord {
-    let Ends { local, remote } = Ends::of(seen.key);
-    let idle = seen.active.map_or(Duration::ZERO, |active| now.since(active));
-    ConnectionRecord { local, remote, lane, shard, state: seen.state, info: seen.info, idle }
 }

@@ -6,6 +6,7 @@ mod make;
 mod program;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rheostat_settings::declared::{DeclaredSettings, Setting};
@@ -178,70 +179,65 @@ impl<S: DeclaredSettings> ApplicationKind<S> {
 #[derive(Clone)]
 pub struct ConfiguredApplication(Arc<dyn Configured>);
 
-impl ConfiguredApplication {
-    /// The name under which it is registered.
-    pub fn name(&self) -> &'static str {
-        self.0.name()
+impl Deref for ConfiguredApplication {
+    type Target = dyn Configured;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
     }
+}
+
+/// The methods of a [`ConfiguredApplication`].
+pub trait Configured: Send + Sync {
+    /// The name under which the application is registered.
+    fn name(&self) -> &'static str;
+
+    /// The settings as they are printed for debugging: two that are equal have the same text.
+    fn settings(&self) -> String;
+
+    /// The settings in words that follow the name.
+    fn describe(&self) -> String;
 
     /// What checks, memory plans and devices need to know.
-    pub fn facts(&self) -> ApplicationFacts {
-        self.0.facts()
-    }
+    fn facts(&self) -> ApplicationFacts;
 
     /// Looks at this machine without a change.
     ///
     /// # Errors
     /// [`ApplicationError`] when the application could not be made here.
-    pub fn check(&self) -> Result<(), ApplicationError> {
-        self.0.check()
-    }
+    fn check(&self) -> Result<(), ApplicationError>;
 
     /// Makes the application.
     ///
     /// # Errors
     /// [`ApplicationError`] when that is not possible here.
-    pub fn make(&self, making: &Making) -> Result<MadeApplication, ApplicationError> {
-        self.0.make(making)
-    }
+    fn make(&self, making: &Making) -> Result<MadeApplication, ApplicationError>;
 
     /// Does what the registration's [`Action`] states; nothing without one.
     ///
     /// # Errors
     /// [`ApplicationError`] when that is not possible here.
-    pub fn act(&self, is_json: bool) -> Result<(), ApplicationError> {
-        self.0.act(is_json)
-    }
+    fn act(&self, is_json: bool) -> Result<(), ApplicationError>;
 }
 
 /// Its name and its settings in words.
 impl fmt::Display for ConfiguredApplication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.name(), self.0.describe())
+        write!(f, "{}{}", self.name(), self.describe())
     }
 }
 
 impl fmt::Debug for ConfiguredApplication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name(), self.0.settings())
+        write!(f, "{}: {}", self.name(), self.settings())
     }
 }
 
 impl PartialEq for ConfiguredApplication {
     /// The same application with the same settings.
     fn eq(&self, other: &ConfiguredApplication) -> bool {
-        self.name() == other.name() && self.0.settings() == other.0.settings()
+        self.name() == other.name() && self.settings() == other.settings()
     }
-}
-
-trait Configured: Send + Sync {
-    fn name(&self) -> &'static str;
-    fn settings(&self) -> String;
-    fn describe(&self) -> String;
-    fn facts(&self) -> ApplicationFacts;
-    fn check(&self) -> Result<(), ApplicationError>;
-    fn make(&self, making: &Making) -> Result<MadeApplication, ApplicationError>;
-    fn act(&self, is_json: bool) -> Result<(), ApplicationError>;
 }
 
 struct Typed<S> {

@@ -191,6 +191,12 @@ impl<D: Driver> TcpService<D> {
             }
         };
         self.joined = joined;
+        self.end_packet(packet, outcome, out);
+    }
+
+    /// Consumes a packet, or drops it.
+    #[inline]
+    fn end_packet(&mut self, packet: Mbuf, outcome: Result<(), DropReason>, out: &mut Output) {
         if self.noted.is_watched {
             self.comment(&packet, out);
         }

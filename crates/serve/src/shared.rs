@@ -219,13 +219,6 @@ impl ServeControl {
         self.0.budget.memory().is_under_pressure()
     }
 
-    /// Allocations for data that were refused, by shards and in total: the peer sends again, or the application waits.
-    pub fn memory_refused(&self) -> u64 {
-        let shards = self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
-        // What the total refuses, the shard that wanted it counts, too.
-        shards.iter().map(|shard| shard.refused()).sum()
-    }
-
     /// Where the time of requests went so far, if they are [timed](crate::TcpServer::timing).
     pub fn request_times(&self) -> Option<RequestTimes> {
         let (records, slowest) = self.0.times.get()?;

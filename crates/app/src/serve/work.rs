@@ -13,8 +13,8 @@ use rheostat_serve::registry::{
 };
 use rheostat_serve::work::calibration::{Calibration, TOLERANCE, calibrate, measure_again};
 use rheostat_serve::work::{
-    ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor,
-    application, buffer_bytes, program, wrong_buffer,
+    ClassTimes, Computation, Operations, Work, WorkConfig, WorkKind, WorkMonitor, application,
+    buffer_bytes, program, wrong_buffer,
 };
 use serde::Serialize;
 
@@ -59,8 +59,12 @@ fn run_calibration(config: &WorkConfig, is_json: bool) -> Result<(), Application
 fn prepare(config: &WorkConfig, making: &Making) -> Result<MadeApplication, ApplicationError> {
     let buffer = buffer_bytes(config).map_err(wrong_buffer)?;
     let cores = making.cores.clone();
-    let found =
-        kept_or_measured(config.work, buffer, config.service_time.targets(), cores.first().copied());
+    let found = kept_or_measured(
+        config.work,
+        buffer,
+        config.service_time.targets(),
+        cores.first().copied(),
+    );
     let pairs = found.iter().map(|found| (found.target_ns, found.operations));
     let work = Work::new(config, Operations::new(pairs), buffer as usize, cores);
     let report = WorkReport {

@@ -80,11 +80,7 @@ impl Body {
     }
 
     /// Takes the next piece from the start of `bytes`, which are not none, and returns it with the bytes it took, at least one.
-    pub(super) fn take(
-        &mut self,
-        bytes: &[u8],
-        now: Time,
-    ) -> Result<(BodyPiece, usize), Status> {
+    pub(super) fn take(&mut self, bytes: &[u8], now: Time) -> Result<(BodyPiece, usize), Status> {
         let permitted = GRACE + Duration::from_secs(self.received / RATE);
         if now.since(self.begun) > permitted {
             return Err(Status::TIMEOUT);

@@ -14,7 +14,7 @@ use super::conditions::Validators;
 use super::date;
 use super::mime;
 use super::status::is_out_of_files;
-use super::tree::{Found, Tree, Version};
+use super::tree::{Tree, Version};
 
 /// The longest file whose contents are kept; of longer ones, the open file is.
 const SMALL: u64 = 64 << 10;
@@ -75,13 +75,6 @@ pub(super) enum Content {
     File(File),
 }
 
-/// What a path names.
-#[derive(Debug)]
-pub(super) enum Named {
-    File(Arc<ServedFile>),
-    Directory,
-}
-
 impl FileCache {
     /// Keeps files for `time`, and `memory` bytes at most; nothing if either is zero.
     pub(super) fn new(time: Duration, memory: usize) -> FileCache {
@@ -89,27 +82,24 @@ impl FileCache {
         FileCache { time, memory, young: generation(), old: generation(), begun: Time::ZERO }
     }
 
-    /// The file of a path at `now`, since 1970, when so many uploads were finished.
+    /// The file of a path, or `None` for a directory, at `now`, since 1970, when so many uploads were finished.
     pub(super) fn find(
         &mut self,
         tree: &Tree,
         path: &str,
         now: Time,
         uploads: u64,
-    ) -> io::Result<Named> {
+    ) -> io::Result<Option<Arc<ServedFile>>> {
         if self.time.is_zero() || self.memory == 0 {
-            return match tree.find(path)? {
-                Found::Directory => Ok(Named::Directory),
-                Found::File(file, version) => {
-                    let file = ServedFile::new(Content::File(file), version, path, now);
-                    Ok(Named::File(Arc::new(file)))
-                }
-            };
+            let file = tree.find(path)?.map(|(file, version)| {
+                Arc::new(ServedFile::new(Content::File(file), version, path, now))
+            });
+            return Ok(file);
         }
         self.rotate(now);
         let known = match self.young.files.get(path) {
             Some(cached) if self.is_current(cached, now, uploads) => {
-                return Ok(Named::File(cached.file.clone()));
+                return Ok(Some(cached.file.clone()));
             }
             Some(_) => self.young.remove(path),
             None => self.old.remove(path),
@@ -118,7 +108,7 @@ impl FileCache {
             if self.is_current(&cached, now, uploads) {
                 let file = cached.file.clone();
                 self.insert(path, cached);
-                return Ok(Named::File(file));
+                return Ok(Some(file));
             }
             return self.look(tree, path, now, uploads, Some(cached.file));
         }
@@ -133,7 +123,7 @@ impl FileCache {
         now: Time,
         uploads: u64,
         known: Option<Arc<ServedFile>>,
-    ) -> io::Result<Named> {
+    ) -> io::Result<Option<Arc<ServedFile>>> {
         let found = match tree.find(path) {
             Err(error) if is_out_of_files(&error) => {
                 (self.young, self.old) = (Generation::default(), Generation::default());
@@ -141,7 +131,7 @@ impl FileCache {
             }
             found => found?,
         };
-        let Found::File(file, version) = found else { return Ok(Named::Directory) };
+        let Some((file, version)) = found else { return Ok(None) };
         // Weak validators: there may have been another version since that looks the same.
         let is_same =
             |known: &Arc<ServedFile>| known.version == version && known.validators.is_strong;
@@ -150,7 +140,7 @@ impl FileCache {
             None => Arc::new(ServedFile::read(file, version, path, now)),
         };
         self.insert(path, CachedFile { file: file.clone(), looked_at: now, uploads });
-        Ok(Named::File(file))
+        Ok(Some(file))
     }
 
     /// Whether a file need not be looked at in the file system by its path.
@@ -270,8 +260,8 @@ mod tests {
 
         fn find(&mut self, path: &str, now: Time, uploads: u64) -> io::Result<Arc<ServedFile>> {
             match self.cache.find(&self.tree, path, now, uploads)? {
-                Named::File(file) => Ok(file),
-                Named::Directory => panic!("{path} is a directory"),
+                Some(file) => Ok(file),
+                None => panic!("{path} is a directory"),
             }
         }
 

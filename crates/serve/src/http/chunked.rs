@@ -200,7 +200,11 @@ mod tests {
             &trailers(TRAILERS as usize),
         ] {
             for len in 1..=text.len() {
-                assert_eq!(decode(text.as_bytes(), len), Err(Status::BAD_REQUEST), "{text:?} by {len}");
+                assert_eq!(
+                    decode(text.as_bytes(), len),
+                    Err(Status::BAD_REQUEST),
+                    "{text:?} by {len}"
+                );
             }
         }
         assert!(decode(long(200).as_bytes(), 9).is_ok_and(|(.., is_done)| is_done));

@@ -100,11 +100,9 @@ impl HttpConfig {
 
 /// `http`.
 pub fn registration() -> ApplicationRegistration {
-    ApplicationKind::new(
-        "http",
-        "Files of a directory over HTTP/1.1",
-        |config: &HttpConfig, _| Ok(Program::requests(config.open()?).into()),
-    )
+    ApplicationKind::new("http", "Files of a directory over HTTP/1.1", |config: &HttpConfig, _| {
+        Ok(Program::requests(config.open()?).into())
+    })
     .describing(HttpConfig::describe)
     .with_facts(HttpConfig::facts)
     .checking(|settings| settings.open().map(drop))

@@ -11,15 +11,6 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 #[derive(Debug)]
 pub(super) struct Tree(OwnedFd);
 
-/// What a path names.
-#[derive(Debug)]
-pub(super) enum Found {
-    /// A file, and its version.
-    File(File, Version),
-    /// A directory whose name lacks its slash.
-    Directory,
-}
-
 /// The version of a file: two that are equal have the same contents, unless the file was modified twice within the time that its
 /// system can tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +57,8 @@ impl Tree {
         Ok(Tree(self.0.try_clone()?))
     }
 
-    /// The file of this path; in place of a directory, its index.
-    pub(super) fn find(&self, path: &str) -> io::Result<Found> {
+    /// The file of this path, and its version; in place of a directory, its index. `None` for a directory whose name lacks its slash.
+    pub(super) fn find(&self, path: &str) -> io::Result<Option<(File, Version)>> {
         let name = match path.strip_suffix('/') {
             Some(directory) => format!("{directory}/{INDEX}"),
             None => path.to_owned(),
@@ -77,8 +68,8 @@ impl Tree {
         let file = self.open_at(&name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&file)?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => Ok(Found::File(file.into(), Version::from(&status))),
-            FileType::Directory => Ok(Found::Directory),
+            FileType::RegularFile => Ok(Some((file.into(), Version::from(&status)))),
+            FileType::Directory => Ok(None),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::conditions::{Conditions, Outcome, Validators};
 use super::method::Method;
 use super::status::Status;
-use super::tree::{Found, Tree};
+use super::tree::Tree;
 
 /// Distinguishes uploads of a process that are under way.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -115,16 +115,11 @@ fn status_of(error: io::Error) -> Status {
 }
 
 /// Evaluates conditions for the file that has the path now (RFC 9110, section 13.2.1).
-fn check(
-    conditions: Option<&Conditions>,
-    tree: &Tree,
-    path: &str,
-    now: i64,
-) -> Result<(), Status> {
+fn check(conditions: Option<&Conditions>, tree: &Tree, path: &str, now: i64) -> Result<(), Status> {
     let Some(conditions) = conditions else { return Ok(()) };
     let file = match tree.find(path) {
-        Ok(Found::File(_, version)) => Some(Validators::of(&version, now)),
-        Ok(Found::Directory) => None,
+        Ok(Some((_, version))) => Some(Validators::of(&version, now)),
+        Ok(None) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(status_of(error)),
     };

@@ -30,15 +30,8 @@ pub(super) struct Client {
     since: Time,
     /// Looked at for each command, and so beside the lock. Relaxed: commands of a connection follow each other.
     has_resp3: AtomicBool,
-    names: Mutex<Names>,
-}
-
-/// What a client states about itself.
-#[derive(Clone, Debug, Default)]
-struct Names {
-    name: String,
-    library: String,
-    version: String,
+    /// What the client states about itself, by [`Attribute`].
+    names: Mutex<[String; 3]>,
 }
 
 /// The version of the protocol in which a client gets replies.
@@ -130,32 +123,26 @@ impl Client {
     }
 
     pub(super) fn name(&self) -> String {
-        self.names().name.clone()
+        self.names()[Attribute::Name as usize].clone()
     }
 
     /// Names the client, its library or the library's version.
     pub(super) fn set(&self, attribute: Attribute, value: &[u8]) -> Result<(), BadName> {
         let is_right = value.len() <= NAME && value.iter().all(u8::is_ascii_graphic);
         let value = std::str::from_utf8(value).ok().filter(|_| is_right).ok_or(BadName)?;
-        let mut names = self.names();
-        let place = match attribute {
-            Attribute::Name => &mut names.name,
-            Attribute::Library => &mut names.library,
-            Attribute::LibraryVersion => &mut names.version,
-        };
-        value.clone_into(place);
+        value.clone_into(&mut self.names()[attribute as usize]);
         Ok(())
     }
 
     /// As if it had just connected.
     pub(super) fn reset(&self) {
         self.set_protocol(Protocol::Resp2);
-        *self.names() = Names::default();
+        *self.names() = Default::default();
     }
 
     /// The line of the client in a list.
     pub(super) fn line(&self, now: Time) -> String {
-        let Names { name, library, version } = self.names().clone();
+        let [name, library, version] = self.names().clone();
         let (id, peer, age) = (self.id, self.peer, now.since(self.since).as_secs());
         let protocol = if self.protocol() == Protocol::Resp3 { 3 } else { 2 };
         format!(
@@ -165,7 +152,7 @@ impl Client {
     }
 
     /// Only the lane that has the connection changes them; lists read them.
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, [String; 3]> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

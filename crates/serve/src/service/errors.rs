@@ -57,12 +57,6 @@ impl<D: Driver> TcpService<D> {
             self.advance(slot, None, connections, out);
             Ok(())
         });
-        if self.noted.is_watched {
-            self.comment(&packet, out);
-        }
-        match outcome {
-            Ok(()) => out.consume(packet),
-            Err(reason) => out.drop(packet, reason),
-        }
+        self.end_packet(packet, outcome, out);
     }
 }

@@ -1,11 +1,9 @@
 //! What becomes of half-open connections.
 
-use rheostat_base::DeviceId;
 use rheostat_packet::Mbuf;
 use rheostat_run::Output;
 use rheostat_tcp::{
-    Challenge, Decision, HalfOpenOutcome, HalfOpenTimeout, Header, Ignored, Segment, SendReason,
-    State,
+    Challenge, Decision, HalfOpenOutcome, HalfOpenTimeout, Ignored, Segment, SendReason, State,
 };
 
 use super::TcpService;
@@ -56,7 +54,11 @@ impl<D: Driver> TcpService<D> {
                 }
                 self.note_half_open(State::SynReceived, (ignored, challenge), out);
                 if let Some((header, reason)) = answer {
-                    self.send_of_half_open(&ends, opening.device, (&header, reason), out);
+                    self.send_alone(
+                        (&ends, opening.device, Some(State::SynReceived)),
+                        (&header, reason),
+                        out,
+                    );
                 }
             }
         }
@@ -91,7 +93,11 @@ impl<D: Driver> TcpService<D> {
             HalfOpenTimeout::Nothing => {}
             HalfOpenTimeout::Resends(header) => {
                 let (ends, again) = (Ends::of(&opening.key), SendReason::HandshakeAgain);
-                self.send_of_half_open(&ends, opening.device, (&header, again), out);
+                self.send_alone(
+                    (&ends, opening.device, Some(State::SynReceived)),
+                    (&header, again),
+                    out,
+                );
             }
         }
         connections.arm(slot, due);
@@ -109,7 +115,11 @@ impl<D: Driver> TcpService<D> {
             let Found::HalfOpen(_, entry) = connections.get(slot) else { continue };
             let (ends, device, reset) = (Ends::of(&entry.key), entry.device, entry.tcp.reset());
             self.counters.segments_reset.increment();
-            self.send_of_half_open(&ends, device, (&reset, SendReason::Reset), out);
+            self.send_alone(
+                (&ends, device, Some(State::SynReceived)),
+                (&reset, SendReason::Reset),
+                out,
+            );
             self.give_up(slot, connections);
         }
     }
@@ -121,17 +131,6 @@ impl<D: Driver> TcpService<D> {
             self.shared.budget.end_handshake();
             self.shared.budget.close();
         }
-    }
-
-    /// Sends a segment of a handshake.
-    pub(super) fn send_of_half_open(
-        &mut self,
-        ends: &Ends,
-        device: DeviceId,
-        segment: (&Header, SendReason),
-        out: &mut Output,
-    ) {
-        self.send_alone((ends, device, Some(State::SynReceived)), segment, out);
     }
 }
 

@@ -51,7 +51,7 @@ impl<D: Driver> TcpService<D> {
         loop {
             self.note_events(live.entry(), out);
             self.check_progress(live.entry(), now);
-            let work = self.noted.is_watched.then(|| self.work());
+            let counts = self.noted.is_watched.then(|| self.program_counts());
             let turn = match self.driver.advance(&mut live, now) {
                 Some(turn) => turn,
                 None => {
@@ -60,8 +60,8 @@ impl<D: Driver> TcpService<D> {
                     turn
                 }
             };
-            if let Some(before) = work {
-                self.note_work(&before, out);
+            if let Some(before) = counts {
+                self.note_work(before, out);
             }
             let is_all = self.transmit(live.entry(), out);
             self.driver.sent();

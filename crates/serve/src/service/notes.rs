@@ -1,6 +1,6 @@
 //! What is noted about segments that are traced. None of it runs for others.
 
-use rheostat_base::DeviceId;
+use rheostat_base::{Counter, DeviceId};
 use rheostat_capture::Fields;
 use rheostat_capture::trace::{SegmentDecision, SegmentSummary, Step};
 use rheostat_packet::{Mbuf, Network};
@@ -8,6 +8,7 @@ use rheostat_run::Output;
 use rheostat_tcp::{Challenge, CloseReason, Decision, Header, SendReason, State, TimeWaitOutcome};
 
 use super::TcpService;
+use crate::counters::Counters;
 use crate::driver::Driver;
 use crate::egress::Label;
 use crate::ends::Ends;
@@ -113,16 +114,6 @@ impl Noted {
     }
 }
 
-/// What the program of a service has done, as its lane counts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Work {
-    read: u64,
-    requests: u64,
-    written: u64,
-    refused: u64,
-    panics: u64,
-}
-
 impl<D: Driver> TcpService<D> {
     /// Notes that a segment has arrived, and what takes it.
     #[cold]
@@ -198,34 +189,24 @@ impl<D: Driver> TcpService<D> {
         self.note_words(words, None, out);
     }
 
-    /// What the program has done so far.
+    /// Counts of the program so far: bytes read, requests, bytes written, refusals, panics.
     #[cold]
-    pub(super) fn work(&self) -> Work {
-        let counters = &self.counters;
-        Work {
-            read: counters.bytes_in.get(),
-            requests: counters.requests.get(),
-            written: counters.bytes_out.get(),
-            refused: counters.refused.get(),
-            panics: counters.panics.get(),
-        }
+    pub(super) fn program_counts(&self) -> [u64; 5] {
+        let Counters { bytes_in, requests, bytes_out, refused, panics, .. } = &*self.counters;
+        [bytes_in, requests, bytes_out, refused, panics].map(Counter::get)
     }
 
-    /// Notes what the program has done since, if anything.
+    /// Notes what the program has done since these were its counts, if anything.
     #[cold]
-    pub(super) fn note_work(&mut self, before: &Work, out: &mut Output) {
-        let now = self.work();
-        if now != *before {
-            let requests = now.requests - before.requests;
+    pub(super) fn note_work(&mut self, before: [u64; 5], out: &mut Output) {
+        let now = self.program_counts();
+        if now != before {
+            let mut before = before.into_iter();
+            let counts = now.map(|count| count - before.next().unwrap_or(0));
+            let [read, requests, written, refused, panics] = counts;
             self.noted.say(&format!("requests handled: {requests}"));
-            let step = Step::Program {
-                read: now.read - before.read,
-                requests: now.requests - before.requests,
-                written: now.written - before.written,
-                refused: now.refused > before.refused,
-                panicked: now.panics > before.panics,
-            };
-            self.note(step, out);
+            let (refused, panicked) = (refused > 0, panics > 0);
+            self.note(Step::Program { read, requests, written, refused, panicked }, out);
         }
     }
 
@@ -276,7 +257,7 @@ impl<D: Driver> TcpService<D> {
         Label { mark, comment }
     }
 
-    /// Tells those who get a copy of the packet at hand what was done with it.
+    /// Reports what was done with the packet at hand to readers of copies.
     #[cold]
     pub(super) fn comment(&mut self, packet: &Mbuf, out: &mut Output) {
         let comment = std::mem::take(&mut self.noted.comment);

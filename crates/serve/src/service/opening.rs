@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rheostat_base::{DeviceId, DropReason};
 use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_run::{Output, PacketInfo};
-use rheostat_tcp::{Config, HalfOpen, Header, Segment, SendReason};
+use rheostat_tcp::{Config, HalfOpen, Header, Segment, SendReason, State};
 
 use super::TcpService;
 use crate::budget::Refused;
@@ -155,7 +155,11 @@ impl<D: Driver> TcpService<D> {
         }
         let (answer, reason) = tcp.answer(&config, now);
         let due = tcp.next_deadline(&config);
-        self.send_of_half_open(&opening.ends(), opening.device, (&answer, reason), out);
+        self.send_alone(
+            (&opening.ends(), opening.device, Some(State::SynReceived)),
+            (&answer, reason),
+            out,
+        );
         let Opening { key, tag, device, listener } = opening;
         let slot =
             connections.insert_half_open(HalfOpenEntry::new((key, tag), tcp, listener, device));
@@ -173,7 +177,11 @@ impl<D: Driver> TcpService<D> {
         if self.noted.is_watched {
             self.note_words("answers with a SYN cookie; listen", Some(("listen", "listen")), out);
         }
-        self.send_of_half_open(&ends, opening.device, (&answer, SendReason::SynCookie), out);
+        self.send_alone(
+            (&ends, opening.device, Some(State::SynReceived)),
+            (&answer, SendReason::SynCookie),
+            out,
+        );
     }
 
     /// The handshake that a segment completes by a cookie. Where none can be under way, nothing is computed.

@@ -66,24 +66,8 @@ pub(crate) struct TimesRecord {
     pub(crate) total: Histogram,
     /// Sums of the same, for means.
     pub(crate) sums: [u64; RequestStage::COUNT],
-    /// The slowest requests that were timed; the least slow one first.
-    slowest: BinaryHeap<Reverse<Slow>>,
-}
-
-/// In the order of what they took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slow(Stamps);
-
-impl Ord for Slow {
-    fn cmp(&self, other: &Slow) -> std::cmp::Ordering {
-        self.0.total().cmp(&other.0.total())
-    }
-}
-
-impl PartialOrd for Slow {
-    fn partial_cmp(&self, other: &Slow) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+    /// The slowest requests that were timed, with what each took; the least slow one first.
+    slowest: BinaryHeap<Reverse<(u32, Stamps)>>,
 }
 
 impl Timed {
@@ -227,21 +211,21 @@ impl TimesRecord {
     /// Keeps a request if it is among the slowest `most`; returns what these took at least.
     fn rank(&mut self, stamps: Stamps, most: usize) -> u32 {
         // Of requests that took as long, the later one is kept.
-        let is_slow = |least: &Reverse<Slow>| stamps.total() >= least.0.0.total();
+        let total = stamps.total();
         if self.slowest.len() < most {
-            self.slowest.push(Reverse(Slow(stamps)));
+            self.slowest.push(Reverse((total, stamps)));
             return 0;
         }
-        if self.slowest.peek().is_some_and(is_slow) {
+        if self.slowest.peek().is_some_and(|Reverse((least, _))| total >= *least) {
             self.slowest.pop();
-            self.slowest.push(Reverse(Slow(stamps)));
+            self.slowest.push(Reverse((total, stamps)));
         }
-        self.slowest.peek().map_or(u32::MAX, |Reverse(Slow(least))| least.total())
+        self.slowest.peek().map_or(u32::MAX, |Reverse((least, _))| *least)
     }
 
     /// The slowest requests, in no order.
     pub(crate) fn slowest(&self) -> impl Iterator<Item = &Stamps> {
-        self.slowest.iter().map(|Reverse(Slow(stamps))| stamps)
+        self.slowest.iter().map(|Reverse((_, stamps))| stamps)
     }
 }
 

@@ -7,7 +7,7 @@ use rheostat_base::Time;
 use super::RequestStage;
 
 /// When a request arrived, and when each of its stages ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamps {
     arrived: Time,
     /// Nanoseconds from the arrival, never less than those before; 4 s at most.
