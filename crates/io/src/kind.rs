@@ -187,19 +187,10 @@ impl DeviceRegistration {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let open = kept(open);
-        let setup = move |argument: &str| -> Arc<dyn DeviceSetup> {
-            Arc::new(Own { kind: name, argument: argument.to_owned(), open })
+        let read = |table: &mut Table<'_>, findings: &mut Findings| {
+            Some((OwnKeys::new().argument.read_or_default(table, findings), None))
         };
-        let read = move |table: &mut Table<'_>, findings: &mut Findings| {
-            Some(setup(&OwnKeys::new().argument.read_or_default(table, findings)))
-        };
-        DeviceRegistration {
-            name,
-            summary: "",
-            keys: || OwnKeys::new().settings(),
-            read: Box::leak(Box::new(read)),
-            from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument)))),
-        }
+        own(name, open, || OwnKeys::new().settings(), read, None)
     }
 
     /// An own kind that is an interface of this machine, with the name that its key `interface` has, or that stands behind the kind in
@@ -215,22 +206,13 @@ impl DeviceRegistration {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let open = kept(open);
-        let setup = move |interface: &str, waits: bool| -> Arc<dyn DeviceSetup> {
-            Arc::new(OwnInterface { kind: name, interface: interface.to_owned(), waits, open })
-        };
-        let read = move |table: &mut Table<'_>, findings: &mut Findings| {
+        let read = |table: &mut Table<'_>, findings: &mut Findings| {
             let keys = OwnInterfaceKeys::new();
             let interface = keys.interface.read(table, findings);
             let waits = keys.on_loss.read_or_default(table, findings);
-            Some(setup(&interface?, waits))
+            Some((interface?, Some(waits)))
         };
-        DeviceRegistration {
-            name,
-            summary: "",
-            keys: || OwnInterfaceKeys::new().settings(),
-            read: Box::leak(Box::new(read)),
-            from_argument: Box::leak(Box::new(move |argument: &str| Ok(setup(argument, false)))),
-        }
+        own(name, open, || OwnInterfaceKeys::new().settings(), read, Some(false))
     }
 }
 
@@ -248,6 +230,33 @@ rheostat_settings::keys! {
         /// What follows when the interface is gone: exit (the run ends), or wait (the device is opened anew when the interface is there
         /// again).
         on_loss: bool = kind::choice([("exit", false), ("wait", true)]), default(false);
+    }
+}
+
+/// Reads the text that a device is opened with, and whether it waits for its interface.
+type ReadOwn = fn(&mut Table<'_>, &mut Findings) -> Option<(String, Option<bool>)>;
+
+/// The registration of a kind that `open` opens. A device of an argument does the latter as `waits` states.
+fn own(
+    name: &'static str,
+    open: &'static OpenOwn,
+    keys: fn() -> Vec<Setting>,
+    read: ReadOwn,
+    waits: Option<bool>,
+) -> DeviceRegistration {
+    let setup = move |argument: String, waits| -> Arc<dyn DeviceSetup> {
+        Arc::new(Own { kind: name, argument, waits, open })
+    };
+    DeviceRegistration {
+        name,
+        summary: "",
+        keys,
+        read: Box::leak(Box::new(move |table: &mut Table<'_>, findings: &mut Findings| {
+            read(table, findings).map(|(argument, waits)| setup(argument, waits))
+        })),
+        from_argument: Box::leak(Box::new(move |argument: &str| {
+            Ok(setup(argument.to_owned(), waits))
+        })),
     }
 }
 
@@ -288,72 +297,48 @@ type OpenOwn = dyn Fn(&str, &Opening<'_>) -> Result<Box<dyn Device>, OpenError> 
 /// A device of a kind that a function opens.
 struct Own {
     kind: &'static str,
+    /// The text that it is opened with: the name of the interface, where it is one.
     argument: String,
+    /// Whether the run goes on without the interface; `None` where the device is none.
+    waits: Option<bool>,
     open: &'static OpenOwn,
 }
 
 impl DeviceSetup for Own {
     fn facts(&self) -> DeviceFacts {
-        DeviceFacts { own_queues: Some(own_queues(self.kind)), ..DeviceFacts::PLAYED }
-    }
-
-    fn describe(&self) -> String {
-        format!("{} with `{}`", self.kind, self.argument)
-    }
-
-    fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Device>, OpenError> {
-        (self.open)(&self.argument, opening)
-    }
-}
-
-/// Why lanes cannot share a queue of a kind that says nothing about it.
-fn own_queues(kind: &'static str) -> Refusal {
-    Refusal {
-        key: "kind",
-        label: kind,
-        why: "its kind gives each lane a queue of its own",
-        help: "",
-    }
-}
-
-/// An interface of a kind that a function opens.
-struct OwnInterface {
-    kind: &'static str,
-    interface: String,
-    waits: bool,
-    open: &'static OpenOwn,
-}
-
-impl DeviceSetup for OwnInterface {
-    fn facts(&self) -> DeviceFacts {
+        // Nothing is known of its queues.
+        let own_queues = Refusal {
+            key: "kind",
+            label: self.kind,
+            why: "its kind gives each lane a queue of its own",
+            help: "",
+        };
+        let played = DeviceFacts { own_queues: Some(own_queues), ..DeviceFacts::PLAYED };
+        let Some(waits_for_interface) = self.waits else { return played };
         DeviceFacts {
-            interface: Some(self.interface.clone()),
+            interface: Some(self.argument.clone()),
             is_live: true,
-            waits_for_interface: self.waits,
-            own_queues: Some(own_queues(self.kind)),
+            waits_for_interface,
             not_beside_kernel: Some(Refusal {
-                key: "kind",
-                label: self.kind,
                 why: "its kind takes all packets of the interface",
                 help: "write kind = \"af_xdp\" or \"af_packet\", or remove `beside_kernel`",
+                ..own_queues
             }),
-            ..DeviceFacts::PLAYED
+            ..played
         }
     }
 
     fn describe(&self) -> String {
-        let waits = if self.waits { ", waited for when lost" } else { "" };
-        format!("{} at {}{waits}", self.kind, self.interface)
+        let Own { kind, argument, waits, .. } = self;
+        match waits {
+            None => format!("{kind} with `{argument}`"),
+            Some(false) => format!("{kind} at {argument}"),
+            Some(true) => format!("{kind} at {argument}, waited for when lost"),
+        }
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Device>, OpenError> {
-        (self.open)(&self.interface, opening)
-    }
-}
-
-impl fmt::Debug for OwnInterface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe())
+        (self.open)(&self.argument, opening)
     }
 }
 

@@ -90,10 +90,20 @@ impl BpfError {
         BpfError::Load { what, reason, verifier_log }
     }
 
-    /// The error of attaching a program.
-    pub(super) fn attach_permission() -> BpfError {
-        let needed = [Capability::NetAdmin, Capability::Bpf];
-        BpfError::Permission(Refusal::new("attach programs to interfaces", &needed))
+    /// Why the kernel does not attach a program to an interface in a mode.
+    pub(super) fn attach(
+        error: &(dyn Error + 'static),
+        interface: u32,
+        mode: &'static str,
+    ) -> BpfError {
+        match os_error(error) {
+            Some(libc::EPERM | libc::EACCES) => {
+                let needed = [Capability::NetAdmin, Capability::Bpf];
+                BpfError::Permission(Refusal::new("attach programs to interfaces", &needed))
+            }
+            Some(libc::ENODEV) => BpfError::NoInterface(interface),
+            _ => BpfError::Attach { interface, mode, reason: whole(error) },
+        }
     }
 
     /// All that the kernel's verifier said about the program that it refuses, in as many lines.

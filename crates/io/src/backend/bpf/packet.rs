@@ -6,7 +6,7 @@ use aya::Ebpf;
 use aya::programs::tc::TcAttachType;
 use aya::programs::{ProgramFd, SchedClassifier};
 
-use super::error::{BpfError, os_error, whole};
+use super::error::BpfError;
 use super::fence::FenceMode;
 use super::object::{Object, socket_filter};
 use super::program_config::ProgramConfig;
@@ -50,11 +50,7 @@ impl PacketPrograms {
     /// Keeps from the kernel's own stack what the sockets take.
     pub(crate) fn exclude(&mut self, name: &str, interface: u32) -> Result<(), BpfError> {
         let outcome = exclude(&mut self.object.ebpf).attach(name, TcAttachType::Ingress);
-        outcome.map(drop).map_err(|error| match os_error(&error) {
-            Some(libc::EPERM | libc::EACCES) => BpfError::attach_permission(),
-            Some(libc::ENODEV) => BpfError::NoInterface(interface),
-            _ => BpfError::Attach { interface, mode: "traffic control", reason: whole(&error) },
-        })
+        outcome.map(drop).map_err(|error| BpfError::attach(&error, interface, "traffic control"))
     }
 }
 

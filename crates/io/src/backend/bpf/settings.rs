@@ -20,82 +20,54 @@ type RawMatch = [u32; 13];
 /// `struct endpoint_address`: version, four words of address.
 type RawAddress = [u32; 5];
 
-/// A bit for each port.
-type PortBits = [u8; 1 << 13];
-
-/// Constants of the programs.
-pub(super) struct Settings {
-    bucket_mask: u32,
-    queues: u32,
-    orientation: u32,
-    single: u32,
-    icmp_identifiers: u32,
-    translating: u32,
-    masks: [[[u32; INPUT_WORDS]; 2]; 2],
-    take_count: u32,
-    take: [RawMatch; Filter::MOST],
-    leave_count: u32,
-    leave: [RawMatch; Filter::MOST],
-    endpoint_count: u32,
-    endpoint_addresses: [RawAddress; Endpoints::MOST],
-    endpoint_ports: PortBits,
-}
+/// Constants of the programs, by name, as the words that they load them in.
+pub(super) struct Settings(Vec<(&'static str, Vec<u32>)>);
 
 impl Settings {
     pub(super) fn new(config: &ProgramConfig) -> Result<Settings, FilterError> {
         config.filter.check()?;
-        let steering = &config.steering;
-        let mask = |family, kind| words(steering.input_mask(config.device, family, kind));
-        let masks = [Family::V4, Family::V6]
-            .map(|family| [HashKind::Addresses, HashKind::Ports].map(|kind| mask(family, kind)));
-        Ok(Settings {
-            bucket_mask: steering.buckets() as u32 - 1,
-            queues: config.queues.into(),
-            orientation: match steering.orientation(config.device) {
-                Orientation::Inside => 0,
-                Orientation::Outside => 1,
-                Orientation::ByPrefix(_) => 2,
-            },
-            single: match steering.single_address() {
-                None => 0,
-                Some(Whose::Inner) => 1,
-                Some(Whose::Outer) => 2,
-                Some(Whose::Source) => 3,
-                Some(Whose::Destination) => 4,
-            },
-            icmp_identifiers: u32::from(config.hashing == HashOptions::Full),
-            translating: u32::from(steering.translation().is_some()),
-            masks,
-            take_count: config.filter.take.len() as u32,
-            take: raw_matches(&config.filter.take),
-            leave_count: config.filter.leave.len() as u32,
-            leave: raw_matches(&config.filter.leave),
-            endpoint_count: match config.filter.endpoints.is_empty() {
-                true => 0,
-                false => config.filter.endpoints.addresses.len() as u32,
-            },
-            endpoint_addresses: raw_addresses(&config.filter.endpoints),
-            endpoint_ports: port_bits(&config.filter.endpoints),
-        })
+        let ProgramConfig { steering, filter, .. } = config;
+        let endpoints = &filter.endpoints;
+        let masks = [Family::V4, Family::V6].into_iter().flat_map(|family| {
+            [HashKind::Addresses, HashKind::Ports]
+                .map(|kind| words(steering.input_mask(config.device, family, kind)))
+        });
+        let orientation = match steering.orientation(config.device) {
+            Orientation::Inside => 0,
+            Orientation::Outside => 1,
+            Orientation::ByPrefix(_) => 2,
+        };
+        let single = match steering.single_address() {
+            None => 0,
+            Some(Whose::Inner) => 1,
+            Some(Whose::Outer) => 2,
+            Some(Whose::Source) => 3,
+            Some(Whose::Destination) => 4,
+        };
+        let endpoint_count = if endpoints.is_empty() { 0 } else { endpoints.addresses.len() };
+        Ok(Settings(vec![
+            ("bucket_mask", vec![steering.buckets() as u32 - 1]),
+            ("queues", vec![config.queues.into()]),
+            ("orientation", vec![orientation]),
+            ("single", vec![single]),
+            ("icmp_identifiers", vec![u32::from(config.hashing == HashOptions::Full)]),
+            ("translating", vec![u32::from(steering.translation().is_some())]),
+            ("masks", masks.flatten().collect()),
+            ("take_count", vec![filter.take.len() as u32]),
+            ("take", raw_matches(&filter.take)),
+            ("leave_count", vec![filter.leave.len() as u32]),
+            ("leave", raw_matches(&filter.leave)),
+            ("endpoint_count", vec![endpoint_count as u32]),
+            ("endpoint_addresses", raw_addresses(endpoints)),
+            ("endpoint_ports", port_bits(endpoints)),
+        ]))
     }
 
     /// Gives the constants to a loader.
     pub(super) fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        loader
-            .override_global("bucket_mask", &self.bucket_mask, true)
-            .override_global("queues", &self.queues, true)
-            .override_global("orientation", &self.orientation, true)
-            .override_global("single", &self.single, true)
-            .override_global("icmp_identifiers", &self.icmp_identifiers, true)
-            .override_global("translating", &self.translating, true)
-            .override_global("masks", &self.masks, true)
-            .override_global("take_count", &self.take_count, true)
-            .override_global("take", &self.take, true)
-            .override_global("leave_count", &self.leave_count, true)
-            .override_global("leave", &self.leave, true)
-            .override_global("endpoint_count", &self.endpoint_count, true)
-            .override_global("endpoint_addresses", &self.endpoint_addresses, true)
-            .override_global("endpoint_ports", &self.endpoint_ports, true);
+        for (name, words) in &self.0 {
+            loader.override_global(name, &words[..], true);
+        }
     }
 }
 
@@ -104,19 +76,21 @@ fn words(bytes: [u8; INPUT_BYTES]) -> [u32; INPUT_WORDS] {
     std::array::from_fn(|i| u32::from_ne_bytes(std::array::from_fn(|j| bytes[i * 4 + j])))
 }
 
-fn raw_matches(list: &[Match]) -> [RawMatch; Filter::MOST] {
-    std::array::from_fn(|i| list.get(i).map_or([0; 13], raw_match))
+fn raw_matches(list: &[Match]) -> Vec<u32> {
+    let raw: [RawMatch; Filter::MOST] =
+        std::array::from_fn(|i| list.get(i).map_or([0; 13], raw_match));
+    raw.concat()
 }
 
 fn raw_match(entry: &Match) -> RawMatch {
-    let what = [
+    let parts = [
         entry.ethertype.is_some(),
         entry.protocol.is_some(),
         entry.address.is_some(),
         entry.port.is_some(),
     ];
     let mut raw = [0; 13];
-    raw[0] = (0..4).map(|bit| u32::from(what[bit]) << bit).sum();
+    raw[0] = (0..4).map(|bit| u32::from(parts[bit]) << bit).sum();
     raw[1] = entry.ethertype.unwrap_or(0).into();
     raw[2] = entry.protocol.unwrap_or(0).into();
     raw[3] = entry.port.unwrap_or(0).into();
@@ -128,20 +102,22 @@ fn raw_match(entry: &Match) -> RawMatch {
     raw
 }
 
-fn raw_addresses(endpoints: &Endpoints) -> [RawAddress; Endpoints::MOST] {
-    std::array::from_fn(|i| {
+fn raw_addresses(endpoints: &Endpoints) -> Vec<u32> {
+    let raw: [RawAddress; Endpoints::MOST] = std::array::from_fn(|i| {
         let Some(&address) = endpoints.addresses.get(i) else { return [0; 5] };
         let [a, b, c, d] = address_words(padded(address));
         [version(address).into(), a, b, c, d]
-    })
+    });
+    raw.concat()
 }
 
-fn port_bits(endpoints: &Endpoints) -> PortBits {
-    let mut bits = [0; 1 << 13];
+/// A bit for each port, as bytes in words.
+fn port_bits(endpoints: &Endpoints) -> Vec<u32> {
+    let mut bits = vec![[0_u8; 4]; 1 << 11];
     for port in endpoints.ports.iter().cloned().flatten() {
-        bits[usize::from(port / 8)] |= 1 << (port % 8);
+        bits[usize::from(port / 32)][usize::from(port / 8 % 4)] |= 1 << (port % 8);
     }
-    bits
+    bits.into_iter().map(u32::from_ne_bytes).collect()
 }
 
 fn address_words(bytes: [u8; 16]) -> [u32; 4] {

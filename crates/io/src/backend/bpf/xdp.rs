@@ -158,11 +158,9 @@ impl XdpProgram {
             self.attached = number.ok().map(|number| (interface, number));
             return Ok(());
         };
-        Err(match os_error(&error) {
-            Some(libc::EPERM | libc::EACCES) => BpfError::attach_permission(),
-            Some(libc::ENODEV) => BpfError::NoInterface(interface),
-            _ if is_occupied(&error) => BpfError::Occupied { interface },
-            _ => BpfError::Attach { interface, mode, reason: whole(&error) },
+        Err(match is_occupied(&error) {
+            true => BpfError::Occupied { interface },
+            false => BpfError::attach(&error, interface, mode),
         })
     }
 
