@@ -14,8 +14,8 @@ use rheostat_control::config::device::{DeviceConfig, DeviceKind, LiveConfig, pca
 use rheostat_io::layer::reopen::ReopenableDevice;
 use rheostat_io::{
     CaptureSource, CaptureWriter, Device, Drawing, Driver, NullSink, OpenError, Opening, Pacing,
-    PacketConfig, PacketDevice, PcapConfig, PcapDevice, Peer, Silence, SimNic, Sink, TapConfig,
-    TapDevice, WriteError, XdpConfig, XdpDevice, is_standard,
+    PacketConfig, PacketDevice, PcapConfig, Peer, Silence, SimNic, Sink, TapConfig, TapDevice,
+    WriteError, XdpConfig, XdpDevice, is_standard, open_capture,
 };
 use rheostat_kernel::InterfaceLink;
 use rheostat_packet::Mempool;
@@ -243,7 +243,7 @@ impl Opener<'_> {
                 let output = pcap.output.as_deref().map(create).transpose()?;
                 writers.extend(output.clone());
                 let input = pcap.input.clone();
-                Ok(Box::new(PcapDevice::open(PcapConfig { input, output, nic }, self.pool)?))
+                Ok(Box::new(open_capture(PcapConfig { input, output, nic }, self.pool)?))
             }
             DeviceKind::Live(_) | DeviceKind::Host | DeviceKind::Registered(_) => {
                 unreachable!("devices of these kinds are opened elsewhere")

@@ -13,6 +13,8 @@ mod intake;
 mod interface_config;
 #[cfg(not(any(loom, shuttle)))]
 pub mod interface_error;
+#[cfg(not(any(loom, shuttle)))]
+mod interface_state;
 mod padded;
 pub mod pcap;
 pub mod shared_ring;

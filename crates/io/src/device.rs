@@ -96,11 +96,7 @@ pub trait RxQueue: Send {
     /// made possible. By default, packets that wait keep the lane awake, and a queue without a descriptor lets it
     /// sleep for a moment only.
     fn rest(&mut self, _pool: &mut PoolCache, _now: Time) -> Rest {
-        match self.wait_fd() {
-            _ if self.backlog() > 0 => Rest::Awake,
-            Some(_) => Rest::Sleep,
-            None => Rest::Nap,
-        }
+        Rest::after_look(self.backlog(), self.wait_fd().is_some())
     }
 
     /// How the order of arrival is known.
@@ -128,6 +124,15 @@ pub enum Rest {
 }
 
 impl Rest {
+    /// What a lane may do with so many packets in its queue, where packets that arrive are announced or not.
+    pub fn after_look(backlog: usize, is_announced: bool) -> Rest {
+        match is_announced {
+            _ if backlog > 0 => Rest::Awake,
+            true => Rest::Sleep,
+            false => Rest::Nap,
+        }
+    }
+
     /// When the sleep ends by itself.
     pub fn end(self) -> Option<Time> {
         match self {

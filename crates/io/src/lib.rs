@@ -6,6 +6,7 @@ pub mod error;
 #[cfg(not(any(loom, shuttle)))]
 pub mod kind;
 pub mod layer;
+mod lock;
 pub mod replay_barrier;
 mod responder;
 pub mod segmentation;
@@ -23,8 +24,8 @@ pub use backend::cable::{CableDevice, CableEnd, HeldEnd, cable};
 #[cfg(not(any(loom, shuttle)))]
 pub use backend::interface_error::InterfaceError;
 pub use backend::pcap::{
-    CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig,
-    PcapDevice, ReadError, WriteError, WriteSummary, is_standard,
+    CaptureReader, CaptureSource, CaptureStatus, CaptureWriter, FormatError, PcapConfig, ReadError,
+    WriteError, WriteSummary, is_standard, open_capture,
 };
 pub use backend::sim::{Drawing, DrawnArrivals, Driver, Pacing, SimConfig, SimNic, Stepper};
 #[cfg(not(any(loom, shuttle)))]

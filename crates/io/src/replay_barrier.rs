@@ -26,11 +26,13 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use rheostat_base::{QueueId, Time};
 use rheostat_packet::Mbuf;
+
+use crate::lock::lock;
 
 /// How far packets that are under way at once may be apart in time. A shorter window makes each packet of a slow capture wait for
 /// the one before; a longer one lets flows of shards that move end early by as much.
@@ -118,7 +120,7 @@ impl ReplayBarrier {
 
     /// Adds a device that reads without loss and whose first packet is stamped so.
     pub(crate) fn join(&self, first: Option<Time>) -> Reader {
-        let mut turns = self.turns();
+        let mut turns = lock(&self.turns);
         turns.next.push(first);
         Reader(turns.next.len() - 1)
     }
@@ -127,7 +129,7 @@ impl ReplayBarrier {
     /// earlier one, and all that another delivered is done with. Of equal stamps, the device that joined
     /// first comes first.
     pub(crate) fn is_turn(&self, reader: Reader, time: Time) -> bool {
-        let mut turns = self.turns();
+        let mut turns = lock(&self.turns);
         if turns.next.len() == 1 {
             return true;
         }
@@ -147,12 +149,7 @@ impl ReplayBarrier {
 
     /// Notes that `reader` has no packet, so that no other waits for it.
     pub(crate) fn rest(&self, reader: Reader) {
-        self.turns().next[reader.0] = None;
-    }
-
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        // A panic in a source leaves the turns as they were.
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turns).next[reader.0] = None;
     }
 
     /// Gives a packet that is delivered next its time in the replay: never before that of one delivered earlier. Of devices

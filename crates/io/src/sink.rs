@@ -1,9 +1,11 @@
 //! Where the packets that a device sends end up when there is no wire behind it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rheostat_base::{QueueId, Time};
 use rheostat_packet::Mbuf;
+
+use crate::lock::lock;
 
 /// The far end of one transmit queue. Called once per burst, so that a sink shared by several queues
 /// takes its lock once per burst.
@@ -52,7 +54,7 @@ impl Collector {
 
     /// Takes what was collected so far.
     pub fn drain(&self) -> Vec<Collected> {
-        std::mem::take(&mut *self.packets.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.packets))
     }
 }
 
@@ -63,7 +65,7 @@ struct CollectorSink {
 
 impl Sink for CollectorSink {
     fn take(&mut self, packets: &[Mbuf]) {
-        let mut collected = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collected = lock(&self.packets);
         collected.extend(packets.iter().map(|packet| Collected {
             queue: self.queue,
             stamp: packet.stamp(),

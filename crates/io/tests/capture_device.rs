@@ -11,8 +11,8 @@ use crate::support::{config, flow, poll, pool, udp};
 use rheostat_base::Time;
 use rheostat_io::backend::pcap::{RecordBuf, read_all};
 use rheostat_io::{
-    CaptureWriter, Device, OpenError, Pacing, PcapConfig, PcapDevice, ReplayBarrier, SimConfig,
-    WriteError, WriteSummary,
+    CaptureWriter, Device, LayeredDevice, OpenError, Pacing, PcapConfig, ReplayBarrier, SimConfig,
+    WriteError, WriteSummary, open_capture,
 };
 use rheostat_packet::{Burst, LinkType, Mempool, PoolCache};
 use tempfile::TempDir;
@@ -26,13 +26,13 @@ fn open(
     output: Option<&CaptureWriter>,
     nic: SimConfig,
     pool: &Mempool,
-) -> PcapDevice {
-    PcapDevice::open(PcapConfig { input, output: output.cloned(), nic }, pool).unwrap()
+) -> LayeredDevice {
+    open_capture(PcapConfig { input, output: output.cloned(), nic }, pool).unwrap()
 }
 
 /// Polls the lanes of a device in turn and sends back whatever they receive, until the capture has
 /// ended. Returns what each lane received.
-fn forward(device: &mut PcapDevice, pool: &Mempool) -> Vec<Vec<Vec<u8>>> {
+fn forward(device: &mut LayeredDevice, pool: &Mempool) -> Vec<Vec<Vec<u8>>> {
     let mut cache = PoolCache::new(pool.clone());
     let (mut queues, monitor) = (device.queues(), device.monitor());
     let mut lanes = vec![Vec::new(); queues.len()];
@@ -248,7 +248,7 @@ fn errors_name_the_file_and_what_is_wrong() {
     let dir = TempDir::new().unwrap();
     let refused = |input: PathBuf| {
         let config = PcapConfig { input: Some(input), output: None, nic: lossless(1) };
-        PcapDevice::open(config, &pool(16)).err().unwrap()
+        open_capture(config, &pool(16)).err().unwrap()
     };
     let missing = refused(dir.path().join("missing.pcap"));
     assert!(matches!(missing, OpenError::File { .. }));
@@ -275,7 +275,7 @@ fn captures_of_two_devices_are_read_in_the_order_of_their_stamps() {
         move || Some(received.load(Ordering::Relaxed))
     }));
     // Questions and answers, and at the end what only one side has.
-    let mut devices: Vec<PcapDevice> = (0..2)
+    let mut devices: Vec<LayeredDevice> = (0..2)
         .map(|side| {
             let mut file = Bytes::new(true);
             file.pcap(0xa1b2_3c4d, 1);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::support::config;
 use rheostat_base::Time;
-use rheostat_io::{CaptureWriter, Device, Pacing, PcapConfig, PcapDevice, SimConfig};
+use rheostat_io::{CaptureWriter, Device, Pacing, PcapConfig, SimConfig, open_capture};
 use rheostat_packet::{Burst, Mempool, MempoolConfig, PoolCache};
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ fn copy(input: &Path, output: &Path) -> (u64, u64) {
     let writer = CaptureWriter::create(output).unwrap();
     let nic = SimConfig { pacing: Pacing::Lossless, ..config(4, 64) };
     let pcap = PcapConfig { input: Some(input.to_owned()), output: Some(writer.clone()), nic };
-    let mut device = PcapDevice::open(pcap, &pool).unwrap();
+    let mut device = open_capture(pcap, &pool).unwrap();
     let mut cache = PoolCache::new(pool.clone());
     let (mut queues, monitor) = (device.queues(), device.monitor());
     while !monitor.is_exhausted() {

@@ -7,12 +7,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::{Burst, PoolCache};
 
 use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, RxQueue, TxQueue};
+use crate::lock::lock;
 
 /// Queues of an end at most.
 const QUEUES: usize = 64;
@@ -51,7 +52,7 @@ impl Default for Direction {
 impl Direction {
     /// The frames that wait in a queue. A panic leaves them whole.
     fn queue(&self, number: usize) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
-        self.queues[number].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queues[number])
     }
 
     /// Where frames go that this queue of the other end sends; nowhere while the receiver is not open.

@@ -13,7 +13,7 @@ mod source;
 mod standard;
 mod writer;
 
-pub use device::{PcapConfig, PcapDevice};
+pub use device::{PcapConfig, open_capture};
 pub use read_error::{FormatError, ReadError};
 pub use reader::{CaptureReader, read_all};
 pub use record::{Record, RecordBuf};

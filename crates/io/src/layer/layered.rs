@@ -26,7 +26,7 @@ impl LayeredDevice {
     }
 
     /// As [`LayeredDevice::new`], for a layer that changes what the monitor tells.
-    pub(super) fn with_books(
+    pub(crate) fn with_books(
         inner: Box<dyn Device>,
         queues: Vec<QueuePair>,
         books: impl LayerBooks,
@@ -37,7 +37,7 @@ impl LayeredDevice {
 }
 
 /// What a layer knows of its device's packets that the device does not.
-pub(super) trait LayerBooks: Send + Sync + 'static {
+pub(crate) trait LayerBooks: Send + Sync + 'static {
     /// What a lane above the layer sees of the device's counters.
     fn counters(&self, inner: DeviceCounters) -> DeviceCounters {
         inner
@@ -46,6 +46,11 @@ pub(super) trait LayerBooks: Send + Sync + 'static {
     /// Whether the layer holds packets that have left the device's queues.
     fn holds_packets(&self) -> bool {
         false
+    }
+
+    /// Faults of the source, to be shown at the end.
+    fn warnings(&self, inner: Vec<String>) -> Vec<String> {
+        inner
     }
 
     /// What a lane above the layer sees of how lanes share queues.
@@ -120,7 +125,7 @@ impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.inner.warnings()
+        self.books.warnings(self.inner.warnings())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -20,10 +20,10 @@
 //! work.
 
 mod central;
+mod member;
 mod stealing;
-mod watched;
 
-use crate::device::{RxQueue, SharedQueue, Stamping};
+use crate::device::{RxQueue, SharedQueue};
 
 /// How lanes share the receive queues of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +64,6 @@ pub fn share_receive(mut queues: Vec<Box<dyn RxQueue>>, sharing: Sharing) -> Vec
         Sharing::Central { pop } => central::share(queues, pop.max(1)),
         Sharing::Stealing { pop, steal } => stealing::share(queues, pop.max(1), steal.max(1)),
     }
-}
-
-/// How the packets of each of these queues are stamped once they have passed a queue in memory.
-fn stampings(hardware: &[Box<dyn RxQueue>]) -> Vec<Stamping<'static>> {
-    let times_arrival = hardware.iter().map(|queue| queue.order().stamping.times_arrival());
-    times_arrival.map(Stamping::by_device).collect()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -18,13 +18,6 @@ pub(crate) struct RingShape {
     pub(crate) blocks: u32,
 }
 
-/// What the kernel has counted since it was last asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Statistics {
-    /// Packets for which there was no room in the ring.
-    pub(crate) dropped: u32,
-}
-
 /// A socket that gets whole frames, link header included.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(OwnedFd);
@@ -127,12 +120,12 @@ impl PacketSocket {
         self.set(libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program.as_raw_fd())
     }
 
-    /// What the kernel has counted since it was last asked.
-    pub(crate) fn statistics(&self) -> io::Result<Statistics> {
+    /// Packets for which there was no room in the ring, since the last call.
+    pub(crate) fn drops(&self) -> io::Result<u32> {
         // `struct tpacket_stats`: packets, drops.
         let mut counts = [0_u32; 2];
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts)?;
-        Ok(Statistics { dropped: counts[1] })
+        Ok(counts[1])
     }
 
     /// The error that waits to be told, if there is one; it waits no more.

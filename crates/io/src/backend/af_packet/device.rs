@@ -1,6 +1,6 @@
 //! An interface as a device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rheostat_base::DeviceId;
 use rheostat_kernel::Interface;
@@ -17,6 +17,7 @@ use crate::backend::bpf::{PacketPrograms, ProgramCounters};
 use crate::backend::intake::Intake;
 use crate::backend::interface_error::InterfaceError;
 use crate::device::{Device, DeviceMonitor, QueuePair};
+use crate::lock::lock;
 use crate::sys::interface_lock::InterfaceLock;
 use crate::sys::packet_socket::PacketSocket;
 
@@ -146,14 +147,14 @@ impl Attachment {
 
     /// Gives up the claim to the interface.
     pub(super) fn unlock(&self) {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lock(&self.lock).take();
     }
 
     /// Adds up what the kernel has dropped since it was last asked.
     pub(super) fn note_drops(&self) {
         let mut queue_full = self.counters.queue_full();
         for (sum, socket) in queue_full.iter_mut().zip(&self.sockets) {
-            *sum += socket.statistics().map_or(0, |counted| u64::from(counted.dropped));
+            *sum += socket.drops().map_or(0, u64::from);
         }
     }
 }

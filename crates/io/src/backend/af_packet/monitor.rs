@@ -1,12 +1,14 @@
 //! What can be asked of a device while its queues run elsewhere.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use rheostat_steer::Fence;
 
 use super::device::Attachment;
+use crate::backend::interface_state;
 use crate::backend::socket_counters::SocketCounters;
 use crate::device::{DeviceCounters, DeviceMonitor, InterfaceMonitor};
+use crate::lock::lock;
 
 /// What the device counts; stays when it is gone.
 pub(super) struct Counters {
@@ -31,13 +33,7 @@ impl Counters {
 
     pub(super) fn queue_full(&self) -> MutexGuard<'_, Vec<u64>> {
         // Sums only: a panic cannot leave them half changed.
-        self.queue_full.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PacketMonitor {
-    fn stopped(&self) -> MutexGuard<'_, Option<Fence>> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue_full)
     }
 }
 
@@ -55,13 +51,13 @@ impl DeviceMonitor for PacketMonitor {
 
     fn is_exhausted(&self) -> bool {
         let Some(attachment) = self.attachment.upgrade() else { return true };
-        let is_closed = self.stopped().as_ref().is_some_and(Fence::passed);
+        let is_closed = lock(&self.stopped).as_ref().is_some_and(Fence::passed);
         is_closed && attachment.rings.iter().all(|ring| ring.backlog() == 0)
     }
 
     fn stop(&self) {
         if let Some(attachment) = self.attachment.upgrade() {
-            self.stopped().get_or_insert_with(|| attachment.programs.object.stop());
+            lock(&self.stopped).get_or_insert_with(|| attachment.programs.object.stop());
         }
     }
 
@@ -70,11 +66,9 @@ impl DeviceMonitor for PacketMonitor {
         let name = &self.interface;
         if let Some(attachment) = self.attachment.upgrade() {
             let is_same = |index: u32| index == attachment.interface_index;
-            if !attachment.interface.index().is_ok_and(is_same) {
-                warnings
-                    .push(format!("interface `{name}` is gone; the device neither gets nor sends"));
-            } else if attachment.interface.is_up().is_ok_and(|up| !up) {
-                warnings.push(format!("interface `{name}` is down: `ip link set dev {name} up`"));
+            match attachment.interface.index().is_ok_and(is_same) {
+                true => warnings.extend(interface_state::down(name, &attachment.interface)),
+                false => warnings.push(interface_state::gone(name)),
             }
         }
         let refused = self.counters.lanes.sent(|lane| &lane.too_long);

@@ -2,8 +2,8 @@
 //! which they are given up.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rheostat_base::QueueId;
@@ -19,6 +19,7 @@ use super::release::ReleaseProbe;
 use super::ring::Gauge;
 use super::transmit_state::{Flushed, TransmitState};
 use crate::backend::bpf::{AttachMode, XdpProgram};
+use crate::lock::lock;
 use crate::sys::xdp_socket::{Transfer, XdpSocket};
 
 /// How long the last packets have to get out when the device is closed.
@@ -148,7 +149,7 @@ impl Attachment {
         let sockets = self.lanes.first().map_or(&[][..], |lane| &lane.sockets);
         let statistics = sockets.iter().filter_map(|socket| socket.statistics().ok());
         // Kernels before 5.9 do not state it.
-        let missed = statistics.map(|found| found.rx_fill_ring_empty_descs.unwrap_or(u64::MAX));
+        let missed = statistics.map(|counts| counts.rx_fill_ring_empty_descs.unwrap_or(u64::MAX));
         let missed = missed.fold(0, u64::saturating_add);
         drops.fill_empty = dropped.min(missed);
         drops.too_long = dropped - drops.fill_empty;
@@ -193,7 +194,7 @@ impl Drop for Attachment {
         drop(self.program.take());
         self.drain();
         let drops = self.kernel_drops();
-        *self.counters.at_close.lock().unwrap_or_else(PoisonError::into_inner) = Some(drops);
+        *lock(&self.counters.at_close) = Some(drops);
         // The mappings first: each keeps its socket, and with it the queue, from being released. Those
         // of the lanes went with the lanes' queues, which hold this attachment.
         let loans: Vec<_> =

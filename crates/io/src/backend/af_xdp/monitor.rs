@@ -1,15 +1,17 @@
 //! What can be asked of a device while its queues run elsewhere.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::attachment::Attachment;
 use super::counters::{Counters, KernelDrops, LaneCounters};
 use super::frame_rings::FrameRings;
 use super::open::LONGEST_LINK_HEADER;
 use crate::backend::bpf::{AttachMode, XdpProgram};
+use crate::backend::interface_state;
 use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor, InterfaceMonitor};
+use crate::lock::lock;
 use crate::sharing::SharingCounters;
 use crate::sys::xdp_socket::Transfer;
 
@@ -32,10 +34,7 @@ impl XdpMonitor {
     fn kernel_drops(&self) -> KernelDrops {
         match self.attachment.upgrade() {
             Some(attachment) => attachment.kernel_drops(),
-            None => {
-                let at_close = self.counters.at_close.lock();
-                at_close.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
-            }
+            None => lock(&self.counters.at_close).clone().unwrap_or_default(),
         }
     }
 
@@ -96,15 +95,12 @@ impl DeviceMonitor for XdpMonitor {
         let attachment = self.attachment.upgrade();
         let there = attachment.as_ref().is_none_or(|attachment| attachment.look_for_interface());
         if !there || self.counters.gone.load(Ordering::Relaxed) {
-            let name = &self.interface;
-            warnings.push(format!("interface `{name}` is gone; the device neither gets nor sends"));
+            warnings.push(interface_state::gone(&self.interface));
         }
-        if there
-            && let Some(attachment) = &attachment
-            && attachment.interface.is_up().is_ok_and(|up| !up)
-        {
-            let name = &self.interface;
-            warnings.push(format!("interface `{name}` is down: `ip link set dev {name} up`"));
+        let interface =
+            attachment.as_ref().filter(|_| there).map(|attachment| &attachment.interface);
+        if let Some(interface) = interface {
+            warnings.extend(interface_state::down(&self.interface, interface));
         }
         let invalid = self.kernel_drops().invalid;
         if invalid > 0 {

@@ -136,6 +136,8 @@ pub(super) fn open(
         // lent through these loans.
         unsafe { FrameRings::new(Loans::new(pool), fill, completion) }
     });
+    let counters = Counters::new(config.queues, config.claimants, hardware_queues);
+    let counters = Arc::new(counters);
     let mut rings = Vec::new();
     let lanes = bound.lanes.into_iter().zip(0..).map(|(lane, number)| {
         let BoundLane { receive, transmit, sockets, sender } = lane;
@@ -147,7 +149,7 @@ pub(super) fn open(
         let at_once = if has_budget { at_once } else { BURST as u32 };
         let lane = LaneSockets {
             waiting: receive.iter().map(Consumer::gauge).collect(),
-            transmit: TransmitState::new(transmit.gauge(), way.transfer, at_once),
+            transmit: TransmitState::new(transmit.gauge(), way.transfer, at_once, counters.clone()),
             transmit_queue,
             sockets,
             sender,
@@ -169,7 +171,7 @@ pub(super) fn open(
         queues: queues.collect(),
         lanes: lanes.collect(),
         claimants: config.claimants.into(),
-        counters: Arc::new(Counters::new(config.queues, config.claimants, hardware_queues)),
+        counters: counters.clone(),
         pool: pool.clone(),
         stamps: config.stamps.clone(),
     };

@@ -9,7 +9,7 @@ use rheostat_packet::{BURST, Burst, PoolCache};
 
 use super::assembly::Assembly;
 use super::open::PacketRing;
-use super::receiving_lane::{ReceivingLane, rest};
+use super::receiving_lane::ReceivingLane;
 use super::ring::{Consumer, Gauge};
 use crate::device::{ArrivalOrder, Rest, RingProgress, RxQueue, SharedQueue};
 use crate::sys::xdp_socket::CONTINUED;
@@ -119,7 +119,7 @@ impl RxQueue for XdpRx {
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
         self.lane.reap_all(pool);
         self.lane.send_before_rest(now);
-        rest(self.backlog(), self.wait_fd())
+        Rest::after_look(self.backlog(), self.wait_fd().is_some())
     }
 
     fn order(&self) -> ArrivalOrder<'_> {

@@ -9,9 +9,7 @@ use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
 use super::attachment::{Attachment, LaneSockets};
 use super::counters::LaneCounters;
-use super::transmit_state::Kicked;
 use crate::backend::bpf::{METADATA, PacketHash};
-use crate::device::Rest;
 use crate::sys::xdp_socket::XdpSocket;
 
 /// Of so many polls that find nothing, one takes all sent buffers back, however few.
@@ -110,20 +108,14 @@ impl ReceivingLane {
     #[inline]
     pub(super) fn come_by(&self, now: Time) {
         let lane = self.own();
-        self.note(lane.transmit.come_by(lane.transmit_socket(), now));
-    }
-
-    fn note(&self, kicked: Kicked) {
-        if kicked == Kicked::Gone {
-            self.attachment.counters.gone.store(true, Ordering::Relaxed);
-        }
+        lane.transmit.come_by(lane.transmit_socket(), now);
     }
 
     /// Has the kernel send what the lane's transmit queue has put off, because no thread would do so while the lane sleeps.
     pub(super) fn send_before_rest(&self, now: Time) {
         let lane = self.own();
         if lane.transmit.is_put_off() {
-            self.note(lane.transmit.kick_again(lane.transmit_socket(), now));
+            lane.transmit.kick_again(lane.transmit_socket(), now);
         }
     }
 
@@ -146,15 +138,6 @@ impl ReceivingLane {
             Some(any) => Some(any.as_fd()),
             None => self.sockets().first().map(AsFd::as_fd),
         }
-    }
-}
-
-/// What a lane without work may do, with `backlog` packets in its rings and a descriptor to sleep on or none.
-pub(super) fn rest(backlog: usize, descriptor: Option<BorrowedFd<'_>>) -> Rest {
-    match descriptor {
-        _ if backlog > 0 => Rest::Awake,
-        Some(_) => Rest::Sleep,
-        None => Rest::Nap,
     }
 }
 

@@ -14,7 +14,7 @@ use rheostat_packet::{BURST, Burst, PoolCache};
 use super::assembly::Assembly;
 use super::claimed_ring::ClaimedRing;
 use super::open::PacketRing;
-use super::receiving_lane::{ReceivingLane, rest};
+use super::receiving_lane::ReceivingLane;
 use super::ring::Consumer;
 use crate::backend::padded::Padded;
 use crate::backend::shared_ring::{Claimants, NoClaim};
@@ -165,7 +165,7 @@ impl RxQueue for SharedXdpRx {
         }
         // The kernel may have no buffer left to wake a lane with.
         let owes = self.rings.iter().any(|ring| ring.owed.0.load(Ordering::Relaxed) > 0);
-        rest(self.backlog(), self.wait_fd().filter(|_| !owes))
+        Rest::after_look(self.backlog(), self.wait_fd().is_some() && !owes)
     }
 
     fn order(&self) -> ArrivalOrder<'_> {

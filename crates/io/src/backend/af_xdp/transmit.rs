@@ -13,7 +13,7 @@ use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 use super::attachment::Attachment;
 use super::open::PacketRing;
 use super::ring::Producer;
-use super::transmit_state::{Flushed, Kicked};
+use super::transmit_state::Flushed;
 use crate::device::{TxQueue, Unsent};
 use crate::sys::xdp_socket::{CONTINUED, Descriptor};
 
@@ -168,9 +168,7 @@ impl TxQueue for XdpTx {
         let lane = &self.attachment.lanes[self.lane];
         let socket = lane.transmit_socket();
         (self.sent_at, self.asked) = (now, false);
-        if lane.transmit.kick(socket, now, is_full && sent == BURST) == Kicked::Gone {
-            self.attachment.counters.gone.store(true, Ordering::Relaxed);
-        }
+        lane.transmit.kick(socket, now, is_full && sent == BURST);
         sent
     }
 
@@ -190,11 +188,8 @@ impl TxQueue for XdpTx {
     fn unsent(&mut self) -> Unsent {
         let lane = &self.attachment.lanes[self.lane];
         // A poll has passed without a burst that would have been sent by the same call.
-        if std::mem::replace(&mut self.asked, true)
-            && lane.transmit.is_put_off()
-            && lane.transmit.kick_again(lane.transmit_socket(), self.sent_at) == Kicked::Gone
-        {
-            self.attachment.counters.gone.store(true, Ordering::Relaxed);
+        if std::mem::replace(&mut self.asked, true) && lane.transmit.is_put_off() {
+            lane.transmit.kick_again(lane.transmit_socket(), self.sent_at);
         }
         let unsent = lane.transmit.unsent();
         let counters = &self.attachment.counters.lanes[self.lane];

@@ -9,6 +9,7 @@ use rheostat_base::Time;
 use rheostat_packet::BURST;
 use rustix::io::Errno;
 
+use super::counters::Counters;
 use super::ring::Gauge;
 use crate::device::Unsent;
 use crate::sys::ring_mapping::RingMapping;
@@ -30,6 +31,8 @@ pub(super) const AT_ONCE: u32 = 64;
 /// is unsent; when the receiving end comes by for the second time; and before the lane sleeps.
 #[derive(Debug)]
 pub(super) struct TransmitState {
+    /// Which state whether the interface is gone.
+    counters: Arc<Counters>,
     ring: Gauge<Arc<RingMapping<Descriptor>>>,
     transfer: Transfer,
     /// Packets that one call sends.
@@ -60,15 +63,6 @@ const JUST_NOW: u8 = 1;
 /// It was, and the receiving end has come by.
 const BEFORE: u8 = 2;
 
-/// What became of a kick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kicked {
-    /// The kernel was told, or need not be.
-    Done,
-    /// The interface is gone for good.
-    Gone,
-}
-
 /// What is left in the ring when the device is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
@@ -85,8 +79,10 @@ impl TransmitState {
         ring: Gauge<Arc<RingMapping<Descriptor>>>,
         transfer: Transfer,
         at_once: u32,
+        counters: Arc<Counters>,
     ) -> TransmitState {
         TransmitState {
+            counters,
             ring,
             transfer,
             at_once,
@@ -167,13 +163,13 @@ impl TransmitState {
     }
 
     /// Sends what was just put into the ring, and what may wait there. With `more` to come soon, that may be put off.
-    pub(super) fn kick(&self, socket: &XdpSocket, now: Time, more: bool) -> Kicked {
+    pub(super) fn kick(&self, socket: &XdpSocket, now: Time, more: bool) {
         self.waiting.store(true, Ordering::Relaxed);
         if more && self.may_put_off() {
             self.put_off.store(JUST_NOW, Ordering::Relaxed);
-            return Kicked::Done;
+            return;
         }
-        self.kick_again(socket, now)
+        self.kick_again(socket, now);
     }
 
     /// Whether another burst fits into the call that sends what waits.
@@ -188,23 +184,22 @@ impl TransmitState {
 
     /// What the receiving end does in each poll: sends what waits, unless that was put off since it came by last.
     #[inline]
-    pub(super) fn come_by(&self, socket: &XdpSocket, now: Time) -> Kicked {
+    pub(super) fn come_by(&self, socket: &XdpSocket, now: Time) {
         if self.put_off.load(Ordering::Relaxed) == JUST_NOW {
             self.put_off.store(BEFORE, Ordering::Relaxed);
-            return Kicked::Done;
+            return;
         }
-        self.kick_again(socket, now)
+        self.kick_again(socket, now);
     }
 
     /// Sends what may wait in the ring; costs a load when nothing does.
     #[inline]
-    pub(super) fn kick_again(&self, socket: &XdpSocket, now: Time) -> Kicked {
-        if !self.waiting.load(Ordering::Relaxed)
-            || now.as_nanos() < self.not_before.load(Ordering::Relaxed)
+    pub(super) fn kick_again(&self, socket: &XdpSocket, now: Time) {
+        if self.waiting.load(Ordering::Relaxed)
+            && now.as_nanos() >= self.not_before.load(Ordering::Relaxed)
         {
-            return Kicked::Done;
+            self.ask(socket, now);
         }
-        self.ask(socket, now)
     }
 
     /// Makes the kernel send what waits in the ring, whatever it said before.
@@ -220,29 +215,25 @@ impl TransmitState {
         }
     }
 
-    fn ask(&self, socket: &XdpSocket, now: Time) -> Kicked {
+    fn ask(&self, socket: &XdpSocket, now: Time) {
         self.put_off.store(NOT, Ordering::Relaxed);
         // A driver that works in our memory sets a flag when it wants to be notified. Where the kernel copies it
         // always does, but reports it only on the sockets that were there first.
         let asked = self.transfer == Transfer::Copy || self.ring.needs_wakeup();
         let outcome = if asked { self.send_all(socket) } else { Ok(()) };
-        match outcome {
-            Err(Errno::NXIO | Errno::NODEV) => return Kicked::Gone,
-            Err(Errno::NETDOWN) => {
-                // Also said when the interface vanishes; then the socket is unbound a moment later.
-                let later = now.as_nanos() + TIMEOUT.as_nanos() as u64;
-                self.not_before.store(later, Ordering::Relaxed);
-                self.down.store(true, Ordering::Relaxed);
-                self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
-                return Kicked::Done;
-            }
-            // EAGAIN: more than one call sends waited, or the COMPLETION ring or the socket's buffer is full.
-            // ENOBUFS: the driver's queue is full. Whatever it is, the ring states what waits.
-            _ => {}
+        if let Err(Errno::NXIO | Errno::NODEV) = outcome {
+            return self.counters.gone.store(true, Ordering::Relaxed);
         }
-        self.down.store(false, Ordering::Relaxed);
+        // Also said when the interface vanishes; then the socket is unbound a moment later.
+        let is_down = outcome == Err(Errno::NETDOWN);
+        if is_down {
+            let later = now.as_nanos() + TIMEOUT.as_nanos() as u64;
+            self.not_before.store(later, Ordering::Relaxed);
+        }
+        // EAGAIN: more than one call sends waited, or the COMPLETION ring or the socket's buffer is full.
+        // ENOBUFS: the driver's queue is full. Whatever it is, the ring states what waits.
+        self.down.store(is_down, Ordering::Relaxed);
         self.waiting.store(self.ring.waiting() > 0, Ordering::Relaxed);
-        Kicked::Done
     }
 
     /// Makes the kernel send what waits in the ring. Where it copies, it stops behind a packet that the

@@ -1,10 +1,11 @@
 //! When no packet can be placed by old entries any more.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use rheostat_steer::Fence;
 
+use crate::lock::lock;
 use crate::sys::membarrier::wait_for_all_processors;
 
 /// How exact a fence is.
@@ -42,15 +43,9 @@ struct State {
 }
 
 impl Shared {
-    /// Held for a few instructions only, never while waiting for processors.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Numbers only: a panic cannot leave them half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for processors at every request, until it is stopped.
     fn serve(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.ended {
             if state.passed == state.asked {
                 state = self.asked.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +58,7 @@ impl Shared {
                 // long as a tenth of a second.
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }
-            state = self.lock();
+            state = lock(&self.state);
             state.passed = asked;
         }
     }
@@ -79,19 +74,19 @@ impl Fencer {
         if mode == FenceMode::Fast || !self.start() {
             return Fence::new(|| true);
         }
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.asked += 1;
         let number = state.asked;
         drop(state);
         self.shared.asked.notify_one();
         let shared = self.shared.clone();
         // The lock orders what the thread saw of the processors before what the asker does next.
-        Fence::new(move || shared.lock().passed >= number)
+        Fence::new(move || lock(&shared.state).passed >= number)
     }
 
     /// Whether there is a thread, now at least.
     fn start(&self) -> bool {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.thread);
         if thread.is_none() {
             let shared = self.shared.clone();
             let started = Builder::new().name("bpf fence".into()).spawn(move || {
@@ -107,9 +102,9 @@ impl Fencer {
 
 impl Drop for Fencer {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
+        lock(&self.shared.state).ended = true;
         self.shared.asked.notify_one();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             // It ends within one wait for the processors, and cannot panic.
             let _ = thread.join();

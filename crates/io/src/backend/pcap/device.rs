@@ -4,16 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::{Silence, Source};
-use rheostat_base::DeviceId;
 use rheostat_packet::Mempool;
-use rheostat_steer::IndirectionTable;
 
 use super::standard::{StandardInput, is_standard};
 use super::{CaptureSource, CaptureStatus, CaptureWriter};
 use crate::OpenError;
-use crate::backend::sim::{SimConfig, SimNic, Stepper};
-use crate::device::{Device, DeviceCounters, DeviceMonitor, QueuePair, Replay, SourceMonitor};
-use crate::sharing::SharingCounters;
+use crate::backend::sim::{SimConfig, SimNic};
+use crate::device::{Device, DeviceCounters};
+use crate::layer::layered::{LayerBooks, LayeredDevice};
 use crate::sink::{NullSink, Sink};
 
 /// What a capture device is made from.
@@ -29,113 +27,48 @@ pub struct PcapConfig {
     pub nic: SimConfig,
 }
 
-/// A simulated NIC between two captures.
-pub struct PcapDevice {
-    nic: SimNic,
-    monitor: Arc<PcapMonitor>,
+/// Opens the capture to read, if there is one, and makes the device. Packets lie in buffers of
+/// `pool`.
+///
+/// # Errors
+/// [`OpenError`], naming the file, when it cannot be opened or read, or when the configuration of
+/// the NIC is impossible.
+pub fn open_capture(config: PcapConfig, pool: &Mempool) -> Result<LayeredDevice, OpenError> {
+    let PcapConfig { input, output, nic } = config;
+    let (source, status): (Box<dyn Source>, _) = match input {
+        Some(path) if is_standard(&path) => {
+            let source = StandardInput::open()?;
+            let status = source.status();
+            (Box::new(source), Some(status))
+        }
+        Some(path) => {
+            let source = CaptureSource::open(&path)?;
+            let status = source.status();
+            (Box::new(source), Some(status))
+        }
+        None => (Box::new(Silence), None),
+    };
+    let sink = |_queue| -> Box<dyn Sink> {
+        match &output {
+            Some(writer) => writer.sink(),
+            None => Box::new(NullSink),
+        }
+    };
+    let mut nic = SimNic::open(nic, source, sink, pool)?;
+    let queues = nic.queues();
+    Ok(LayeredDevice::with_books(Box::new(nic), queues, CaptureBooks(status)))
 }
 
-struct PcapMonitor {
-    nic: Arc<dyn DeviceMonitor>,
-    status: Option<Arc<CaptureStatus>>,
-}
+/// What was read of the capture, if one is.
+struct CaptureBooks(Option<Arc<CaptureStatus>>);
 
-impl PcapDevice {
-    /// Opens the capture to read, if there is one, and makes the device. Packets lie in buffers of
-    /// `pool`.
-    ///
-    /// # Errors
-    /// [`OpenError`], naming the file, when it cannot be opened or read, or when the configuration of
-    /// the NIC is impossible.
-    pub fn open(config: PcapConfig, pool: &Mempool) -> Result<PcapDevice, OpenError> {
-        let PcapConfig { input, output, nic } = config;
-        let (source, status): (Box<dyn Source>, _) = match input {
-            Some(path) if is_standard(&path) => {
-                let source = StandardInput::open()?;
-                let status = source.status();
-                (Box::new(source), Some(status))
-            }
-            Some(path) => {
-                let source = CaptureSource::open(&path)?;
-                let status = source.status();
-                (Box::new(source), Some(status))
-            }
-            None => (Box::new(Silence), None),
-        };
-        let sink = |_queue| -> Box<dyn Sink> {
-            match &output {
-                Some(writer) => writer.sink(),
-                None => Box::new(NullSink),
-            }
-        };
-        let nic = SimNic::open(nic, source, sink, pool)?;
-        let monitor = Arc::new(PcapMonitor { nic: nic.monitor(), status });
-        Ok(PcapDevice { nic, monitor })
+impl LayerBooks for CaptureBooks {
+    fn counters(&self, inner: DeviceCounters) -> DeviceCounters {
+        let malformed = self.0.as_ref().map_or(0, |status| status.malformed());
+        DeviceCounters { arrived: inner.arrived + malformed, malformed, ..inner }
     }
 
-    /// As [`SimNic::stepper`].
-    pub fn stepper(&mut self) -> Option<Stepper> {
-        self.nic.stepper()
-    }
-}
-
-impl Device for PcapDevice {
-    fn name(&self) -> &str {
-        self.nic.name()
-    }
-
-    fn id(&self) -> DeviceId {
-        self.nic.id()
-    }
-
-    fn queues(&mut self) -> Vec<QueuePair> {
-        self.nic.queues()
-    }
-
-    fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        self.nic.table()
-    }
-
-    fn as_replay(&mut self) -> Option<&mut dyn Replay> {
-        self.nic.as_replay()
-    }
-
-    fn monitor(&self) -> Arc<dyn DeviceMonitor> {
-        self.monitor.clone()
-    }
-}
-
-impl DeviceMonitor for PcapMonitor {
-    /// Records that could not be read count as arrived and dropped.
-    fn counters(&self) -> DeviceCounters {
-        let malformed = self.status.as_ref().map_or(0, |status| status.malformed());
-        let counters = self.nic.counters();
-        DeviceCounters { arrived: counters.arrived + malformed, malformed, ..counters }
-    }
-
-    fn is_exhausted(&self) -> bool {
-        self.nic.is_exhausted()
-    }
-
-    fn stop(&self) {
-        self.nic.stop();
-    }
-
-    fn sharing(&self) -> Vec<SharingCounters> {
-        self.nic.sharing()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.status.as_ref().map_or_else(Vec::new, |status| status.warnings())
-    }
-
-    fn source(&self) -> Option<&dyn SourceMonitor> {
-        Some(self)
-    }
-}
-
-impl SourceMonitor for PcapMonitor {
-    fn progress(&self) -> Option<f64> {
-        self.nic.source()?.progress()
+    fn warnings(&self, _inner: Vec<String>) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |status| status.warnings())
     }
 }

@@ -4,10 +4,8 @@
 use std::io::Read;
 
 use pcap_parser::{
-    EnhancedPacketBlock, InterfaceDescriptionBlock, SimplePacketBlock,
-    parse_enhancedpacketblock_be, parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be,
-    parse_interfacedescriptionblock_le, parse_sectionheaderblock, parse_simplepacketblock_be,
-    parse_simplepacketblock_le,
+    Block, EnhancedPacketBlock, InterfaceDescriptionBlock, SimplePacketBlock, parse_block_be,
+    parse_block_le, parse_sectionheaderblock,
 };
 use rheostat_base::Time;
 use rheostat_capture::link_type;
@@ -109,12 +107,7 @@ impl Section {
     }
 
     fn describe_interface<R: Read>(&mut self, framing: &Framing<R>) -> Result<(), ReadError> {
-        let parse = if self.big_endian {
-            parse_interfacedescriptionblock_be
-        } else {
-            parse_interfacedescriptionblock_le
-        };
-        let Ok((_, block)) = parse(framing.record()) else {
+        let Some(Block::InterfaceDescription(block)) = self.parse(framing.record()) else {
             return Err(framing.corrupt("the description of an interface cannot be read"));
         };
         if self.interfaces.len() == MAX_INTERFACES {
@@ -127,9 +120,8 @@ impl Section {
     fn packet<'a, R: Read>(&mut self, framing: &'a Framing<R>) -> Result<Record<'a>, ReadError> {
         let block = framing.record();
         let packet = match word(block, 0, self.big_endian) {
-            ENHANCED_PACKET => self.enhanced(block),
-            SIMPLE_PACKET => self.simple(block),
-            _ => self.obsolete(block),
+            OBSOLETE_PACKET => self.obsolete(block),
+            _ => self.parse(block).and_then(|block| self.parsed(&block)),
         };
         let packet = packet.ok_or_else(|| framing.corrupt("a packet block cannot be read"))?;
         if packet.bytes.len() > MAX_PACKET {
@@ -154,33 +146,38 @@ impl Section {
         })
     }
 
-    fn enhanced<'a>(&self, block: &'a [u8]) -> Option<Packet<'a>> {
-        let parse = if self.big_endian {
-            parse_enhancedpacketblock_be
-        } else {
-            parse_enhancedpacketblock_le
-        };
-        let (_, EnhancedPacketBlock { if_id, ts_high, ts_low, caplen, origlen, data, .. }) =
-            parse(block).ok()?;
-        Some(Packet {
-            interface: if_id,
-            ticks: Some(u64::from(ts_high) << 32 | u64::from(ts_low)),
-            wire_len: origlen,
-            bytes: data.get(..caplen as usize)?,
-        })
+    fn parse<'a>(&self, block: &'a [u8]) -> Option<Block<'a>> {
+        let parse = if self.big_endian { parse_block_be } else { parse_block_le };
+        parse(block).ok().map(|(_, block)| block)
     }
 
-    /// A simple packet belongs to the first interface and has as many bytes as its original length
-    /// and the interface's snapshot length allow.
-    fn simple<'a>(&self, block: &'a [u8]) -> Option<Packet<'a>> {
-        let parse =
-            if self.big_endian { parse_simplepacketblock_be } else { parse_simplepacketblock_le };
-        let (_, SimplePacketBlock { origlen, data, .. }) = parse(block).ok()?;
-        // Zero means no limit.
-        let snapshot = self.interfaces.first().map_or(0, |interface| interface.snapshot);
-        let snapshot = if snapshot == 0 { u32::MAX } else { snapshot };
-        let captured = origlen.min(snapshot) as usize;
-        Some(Packet { interface: 0, ticks: None, wire_len: origlen, bytes: data.get(..captured)? })
+    fn parsed<'a>(&self, block: &Block<'a>) -> Option<Packet<'a>> {
+        match *block {
+            Block::EnhancedPacket(EnhancedPacketBlock {
+                if_id,
+                ts_high,
+                ts_low,
+                caplen,
+                origlen,
+                data,
+                ..
+            }) => Some(Packet {
+                interface: if_id,
+                ticks: Some(u64::from(ts_high) << 32 | u64::from(ts_low)),
+                wire_len: origlen,
+                bytes: data.get(..caplen as usize)?,
+            }),
+            // A simple packet belongs to the first interface and has as many bytes as its original length
+            // and the interface's snapshot length allow.
+            Block::SimplePacket(SimplePacketBlock { origlen, data, .. }) => {
+                // Zero means no limit.
+                let snapshot = self.interfaces.first().map_or(0, |interface| interface.snapshot);
+                let snapshot = if snapshot == 0 { u32::MAX } else { snapshot };
+                let bytes = data.get(..origlen.min(snapshot) as usize)?;
+                Some(Packet { interface: 0, ticks: None, wire_len: origlen, bytes })
+            }
+            _ => None,
+        }
     }
 
     /// The Packet Block that enhanced packets replaced; the library has no parser for it.

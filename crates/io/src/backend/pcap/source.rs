@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{Arrival, Source};
 
@@ -12,6 +12,7 @@ use super::reader::CaptureReader;
 use super::record::{Record, RecordBuf};
 use super::{FormatError, ReadError};
 use crate::OpenError;
+use crate::lock::lock;
 
 /// Warnings kept; a capture may have as many bad records as packets.
 const MAX_WARNINGS: usize = 8;
@@ -130,7 +131,7 @@ impl CaptureStatus {
 
     /// What was wrong with the first few of them, naming the capture.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.warnings).clone()
     }
 
     /// The share of the file that was read, where its size is known.
@@ -142,7 +143,7 @@ impl CaptureStatus {
     pub(super) fn record(&self, error: &ReadError) {
         // Relaxed: only the source writes, and an exact figure is read once it has ended.
         self.malformed.fetch_add(1, Ordering::Relaxed);
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = lock(&self.warnings);
         if warnings.len() < MAX_WARNINGS {
             warnings.push(format!("{}: {error}", self.name));
         }

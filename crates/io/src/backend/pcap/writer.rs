@@ -5,12 +5,13 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_packet::Mbuf;
 use thiserror::Error;
 
 use super::encode::Encoder;
+use crate::lock::lock;
 use crate::sink::Sink;
 
 /// Bytes gathered before the operating system is asked to write.
@@ -137,7 +138,7 @@ impl CaptureWriter {
         let file = File::from(file);
         let writer = CaptureWriter::new(path, Encoder::Ng(Vec::new()), Box::new(file));
         {
-            let mut state = writer.shared.lock();
+            let mut state = lock(&writer.shared.state);
             state.write_behind = 0;
             // Readers wait for the header.
             state.write_gathered();
@@ -187,7 +188,7 @@ impl CaptureWriter {
     pub fn failure(&self) -> Option<WriteError> {
         // Relaxed: what is reported later is read under the lock.
         let failed = self.shared.failed.load(Ordering::Relaxed);
-        failed.then(|| self.shared.error(&self.shared.lock())).flatten()
+        failed.then(|| self.shared.error(&lock(&self.shared.state))).flatten()
     }
 
     /// A sink that writes into this file.
@@ -202,7 +203,7 @@ impl CaptureWriter {
     /// [`WriteError::Write`] when anything failed since the file was made, [`WriteError::OtherLink`]
     /// when packets had to be left out.
     pub fn close(&self) -> Result<WriteSummary, WriteError> {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.finish();
         self.shared.note(&state);
         self.shared.error(&state).map_or(Ok(state.written), Err)
@@ -211,17 +212,13 @@ impl CaptureWriter {
 
 impl Sink for CaptureWriter {
     fn take(&mut self, packets: &[Mbuf]) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.write(packets);
         self.shared.note(&state);
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets other threads see whether the file is incomplete.
     fn note(&self, state: &State) {
         if state.failure.is_some() || state.other_link > 0 {

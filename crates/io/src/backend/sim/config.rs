@@ -1,6 +1,5 @@
 //! What a simulated NIC is made from.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rheostat_base::{ClockSource, DeviceId};
@@ -38,17 +37,6 @@ pub enum Drawing {
     /// polled, and counted as late. Tables that are rewritten hold from then on by this clock, which is the one that
     /// lanes go by.
     Ahead(Arc<dyn ClockSource>),
-}
-
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Driver::Pumped(Drawing::AsPolled) => "Pumped(AsPolled)",
-            Driver::Pumped(Drawing::Ahead(_)) => "Pumped(Ahead)",
-            Driver::Threaded(_) => "Threaded",
-            Driver::Stepped => "Stepped",
-        })
-    }
 }
 
 /// What a simulated NIC is made from.

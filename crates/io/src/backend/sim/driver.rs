@@ -1,7 +1,7 @@
 //! Which thread drives the NIC, and when.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rheostat_base::{ClockSource, Time};
@@ -19,6 +19,7 @@ use super::{Pacing, SimConfig};
 use crate::Source;
 use crate::backend::shared_ring::Claimants;
 use crate::device::{DeviceCounters, DeviceMonitor, SourceMonitor};
+use crate::lock::{lock, try_lock};
 use crate::replay_barrier::ReplayBarrier;
 use crate::sharing::SharingCounters;
 
@@ -33,6 +34,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
 /// The NIC behind its lock, shared by all threads that may drive it.
 pub(super) struct Drive {
+    /// A panic in a source leaves it at a packet boundary.
     nic: Mutex<Nic>,
     /// Set (Release) under the lock, after the last packet was enqueued; read (Acquire) by monitors,
     /// which then look at the queues.
@@ -81,12 +83,9 @@ impl Drive {
 
     /// One turn of the pumped driver. Nothing happens while another lane has its turn.
     pub(super) fn pump(&self, now: Time, pool: &mut PoolCache) {
-        let nic = match self.nic.try_lock() {
-            Ok(nic) => nic,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        if self.has_begun() {
+        if let Some(nic) = try_lock(&self.nic)
+            && self.has_begun()
+        {
             self.turn(nic, |nic| nic.deliver(now, TURN, pool));
         }
     }
@@ -94,15 +93,10 @@ impl Drive {
     /// A turn of the pumped driver without loss that waits until other lanes have had theirs. Returns whether lanes are
     /// notified of what arrives later, so that none has to poll for it.
     pub(super) fn pump_before_rest(&self, now: Time, pool: &mut PoolCache) -> bool {
-        self.turn(self.lock(), |nic| {
+        self.turn(lock(&self.nic), |nic| {
             nic.deliver(now, TURN, pool);
             nic.announces()
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Nic> {
-        // A panic in a source leaves the NIC at a packet boundary.
-        self.nic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn turn<T>(&self, mut nic: MutexGuard<'_, Nic>, f: impl FnOnce(&mut Nic) -> T) -> T {
@@ -120,7 +114,7 @@ impl Engine for Drive {
     }
 
     fn replay_by(&self, barrier: Arc<ReplayBarrier>) {
-        self.turn(self.lock(), |nic| nic.replay_by(barrier));
+        self.turn(lock(&self.nic), |nic| nic.replay_by(barrier));
     }
 }
 
@@ -136,7 +130,7 @@ impl DeviceMonitor for Drive {
     }
 
     fn stop(&self) {
-        self.turn(self.lock(), |nic| {
+        self.turn(lock(&self.nic), |nic| {
             nic.stop();
             self.replies.iter().for_each(|replies| replies.stop());
         });
@@ -157,7 +151,7 @@ impl SourceMonitor for Drive {
     }
 
     fn progress(&self) -> Option<f64> {
-        self.lock().progress()
+        lock(&self.nic).progress()
     }
 }
 
@@ -174,12 +168,12 @@ impl Stepper {
     /// Delivers everything that has arrived by `now`, under the table in force, and returns how many
     /// packets that were, drops included. Without loss, delivers what fits.
     pub fn deliver_until(&mut self, now: Time, pool: &mut PoolCache) -> usize {
-        self.drive.turn(self.drive.lock(), |nic| nic.deliver(now, usize::MAX, pool))
+        self.drive.turn(lock(&self.drive.nic), |nic| nic.deliver(now, usize::MAX, pool))
     }
 
     /// When the next packet is due; `None` when there is none. Reads the source one packet ahead.
     pub fn next_arrival(&mut self, now: Time) -> Option<Time> {
-        self.drive.turn(self.drive.lock(), |nic| nic.next_due(now))
+        self.drive.turn(lock(&self.drive.nic), |nic| nic.next_due(now))
     }
 }
 
@@ -200,8 +194,8 @@ pub(super) fn start_thread(
             return Pause::Sleep(SHORTEST_SLEEP);
         }
         let now = clock.now();
-        let (delivered, next) =
-            drive.turn(drive.lock(), |nic| (nic.deliver(now, TURN, &mut pool), nic.next_due(now)));
+        let (delivered, next) = drive
+            .turn(lock(&drive.nic), |nic| (nic.deliver(now, TURN, &mut pool), nic.next_due(now)));
         match next.map(|next| next.since(now)) {
             _ if delivered > 0 => Pause::None,
             // Due, and still not delivered: lanes have to make room.

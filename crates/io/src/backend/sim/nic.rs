@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::{Arrival, Source};
-use rheostat_base::{Counter, DeviceId, QueueId, Time};
+use rheostat_base::{Counter, QueueId, Time};
 use rheostat_packet::{AllocError, Headers, LinkType, Mbuf, PoolCache};
-use rheostat_steer::{GenerationTable, HashOptions, Side, Steering};
+use rheostat_steer::{GenerationTable, Side, Steering};
 
 use super::SimConfig;
 use super::answering::Answering;
@@ -14,18 +14,16 @@ use super::counters::Arrivals;
 use super::descriptor_ring::NicSide;
 use super::engine::Replaying;
 use super::pacing::{Schedule, Slot};
-use super::packet_hash::packet_hash;
+use super::packet_hash::PacketHasher;
 use super::queue_event::QueueEvent;
 use super::replies::{Replies, Reply};
 use crate::replay_barrier::ReplayBarrier;
 
 /// The NIC. Always behind a lock: whichever thread drives it owns it for a moment.
 pub(super) struct Nic {
-    device: DeviceId,
     source: Box<dyn Source>,
     schedule: Schedule,
-    steering: Arc<Steering>,
-    hash: HashOptions,
+    hasher: PacketHasher,
     table: Arc<GenerationTable>,
     queues: Vec<NicSide<Mbuf>>,
     /// Lanes that receive from each of them.
@@ -89,11 +87,9 @@ impl Nic {
             filled: vec![false; queues.len()],
             starved: false,
             answering: replies.map(Answering::new),
-            device: config.device,
             source,
             schedule: Schedule::new(config.pacing, config.link_rate),
-            steering: config.steering.clone(),
-            hash: config.hash,
+            hasher: PacketHasher::new(config),
             table,
             queues,
             claimants: config.claimants.into(),
@@ -248,7 +244,7 @@ impl Nic {
         };
         let (mut misdirected, mut side) = (false, self.side);
         if let Some(Replaying { barrier, reader: Some(reader) }) = &self.replaying {
-            (misdirected, side) = course(&self.steering, &packet);
+            (misdirected, side) = course(&self.hasher.steering, &packet);
             let time = frame.slot.timestamp;
             let turns = misdirected
                 || self.misdirected_under_way
@@ -269,7 +265,7 @@ impl Nic {
         {
             barrier.date(&mut packet);
         }
-        let queue = self.table.lookup(self.steering.bucket_of_hash(packet.hash())).index();
+        let queue = self.table.lookup(self.hasher.steering.bucket_of_hash(packet.hash())).index();
         let queue = queue / self.claimants;
         match self.queues[queue].put(packet) {
             Ok(()) => {
@@ -297,7 +293,7 @@ impl Nic {
         let first = &self.arrivals[0];
         first.arrived.increment();
         first.arrived_bytes.add(reply.wire_len());
-        let Ok(packet) = reply.packet(self.device, pool) else {
+        let Ok(packet) = reply.packet(self.hasher.device, pool) else {
             first.no_buffer.increment();
             return;
         };
@@ -317,11 +313,10 @@ impl Nic {
         packet.set_timestamp(frame.slot.timestamp);
         packet.set_wire_len(frame.wire_len);
         packet.set_stamp(self.stamp);
-        packet.set_device(self.device);
+        packet.set_device(self.hasher.device);
         packet.set_link(frame.link);
         let wire_len = packet.len().max(frame.wire_len as usize);
-        let data = (packet.data(), wire_len, frame.link);
-        let (hash, kind) = packet_hash(&self.steering, self.hash, self.device, data);
+        let (hash, kind) = self.hasher.hash(packet.data(), wire_len, frame.link);
         packet.set_hash(hash, kind);
         Ok(packet)
     }

@@ -89,7 +89,7 @@ impl SimRx {
         pool.flush();
         event.arm();
         self.is_armed = true;
-        if self.ring.backlog() > 0 { Rest::Awake } else { Rest::Sleep }
+        Rest::after_look(self.ring.backlog(), true)
     }
 }
 
@@ -120,10 +120,7 @@ impl RxQueue for SimRx {
         if let Some(event) = self.event.clone() {
             return self.arm(&event, pool);
         }
-        match self.filling.fill_before_rest(now, pool) {
-            _ if self.ring.backlog() > 0 => Rest::Awake,
-            true => Rest::Sleep,
-            false => Rest::Nap,
-        }
+        let is_announced = self.filling.fill_before_rest(now, pool);
+        Rest::after_look(self.ring.backlog(), is_announced)
     }
 }

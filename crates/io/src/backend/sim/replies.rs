@@ -5,16 +5,16 @@
 //! queue at every moment, exactly one takes each reply; the others pass it over.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::mbuf::MAX_SEGMENTS;
 use rheostat_packet::{AllocError, HashKind, LinkType, Mbuf, Mempool, PoolCache};
-use rheostat_steer::{HashOptions, Steering};
 
 use super::SimConfig;
-use super::packet_hash::packet_hash;
+use super::packet_hash::PacketHasher;
+use crate::lock::lock;
 
 /// Replies under way.
 #[derive(Debug)]
@@ -22,9 +22,7 @@ pub(super) struct Replies {
     /// Nanoseconds from a packet to its reply.
     delay: u64,
     most: usize,
-    device: DeviceId,
-    steering: Arc<Steering>,
-    hash: HashOptions,
+    hasher: PacketHasher,
     /// Bytes that fit into one buffer.
     room: usize,
     state: Mutex<State>,
@@ -99,9 +97,7 @@ impl Replies {
         Replies {
             delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
             most,
-            device: config.device,
-            steering: config.steering.clone(),
-            hash: config.hash,
+            hasher: PacketHasher::new(config),
             room: pool.longest_packet() / MAX_SEGMENTS,
             state: Mutex::default(),
         }
@@ -111,8 +107,8 @@ impl Replies {
     pub(super) fn reply(&self, bytes: &[u8], link: LinkType) -> Reply {
         // What a device reads of a frame in several buffers is in the first.
         let first = &bytes[..bytes.len().min(self.room)];
-        let hash = packet_hash(&self.steering, self.hash, self.device, (first, bytes.len(), link));
-        let bucket = self.steering.bucket_of_hash(hash.0);
+        let hash = self.hasher.hash(first, bytes.len(), link);
+        let bucket = self.hasher.steering.bucket_of_hash(hash.0);
         Reply { due: 0, bucket, stamp: 0, hash, link, bytes: bytes.into() }
     }
 
@@ -121,7 +117,7 @@ impl Replies {
     /// A reply is due the delay later, and neither before the one appended last, as on a link, nor before what receive
     /// queues have already looked for: a lane that was interrupted as it sent gets its replies late.
     pub(super) fn append(&self, replies: &mut VecDeque<Reply>, now: Time) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.is_stopped {
             replies.clear();
             return;
@@ -149,7 +145,7 @@ impl Replies {
         is_wanted: impl Fn(u64, usize) -> bool,
         taken: &mut VecDeque<Reply>,
     ) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let State { replies, first, pending, .. } = &mut *state;
         let mut at = looked.saturating_sub(*first) as usize;
         while let Some(slot) = replies.get_mut(at) {
@@ -171,14 +167,14 @@ impl Replies {
 
     /// When the next of those is due that a queue has not looked at, whatever queue it leads to.
     pub(super) fn next_due(&self, looked: u64) -> Option<u64> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let at = looked.saturating_sub(state.first) as usize;
         state.replies.iter().skip(at).flatten().next().map(|reply| reply.due)
     }
 
     /// What is under way, and what is appended later, never arrives.
     pub(super) fn stop(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_stopped = true;
         state.replies.clear();
         state.pending = 0;
@@ -191,17 +187,12 @@ impl Replies {
 
     /// Whether none is under way.
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().pending == 0
+        lock(&self.state).pending == 0
     }
 
     /// Replies so far, and how many of them were late.
     pub(super) fn made(&self) -> (u64, u64) {
-        let state = self.lock();
+        let state = lock(&self.state);
         (state.made, state.late)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

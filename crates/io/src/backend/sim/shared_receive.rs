@@ -109,7 +109,7 @@ impl RxQueue for SharedRx {
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
-        let announced = match self.own_event() {
+        let is_announced = match self.own_event() {
             Some(event) => {
                 // A sleeper keeps no buffer that the next packet may need.
                 pool.flush();
@@ -119,11 +119,7 @@ impl RxQueue for SharedRx {
             }
             None => self.filling.fill_before_rest(now, pool),
         };
-        match announced {
-            _ if self.backlog() > 0 => Rest::Awake,
-            true => Rest::Sleep,
-            false => Rest::Nap,
-        }
+        Rest::after_look(self.backlog(), is_announced)
     }
 
     fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {

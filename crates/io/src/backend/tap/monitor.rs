@@ -1,12 +1,14 @@
 //! What can be asked of a device while its queues run elsewhere.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rheostat_steer::Fence;
 
 use super::attachment::Attachment;
+use crate::backend::interface_state;
 use crate::backend::socket_counters::SocketCounters;
 use crate::device::{DeviceCounters, DeviceMonitor};
+use crate::lock::lock;
 
 /// Sees the device as long as it is there.
 pub(super) struct TapMonitor {
@@ -26,14 +28,10 @@ pub(super) struct State {
 }
 
 impl TapMonitor {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Packets that the kernel dropped for want of room. What it drops because the device has stopped
     /// does not count.
     fn queue_full(&self) -> u64 {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(attachment) = self.attachment.upgrade().filter(|_| state.stopped.is_none()) {
             // Never back: the interface may have been taken away.
             state.queue_full = attachment.kernel_drops().unwrap_or(0).max(state.queue_full);
@@ -50,26 +48,23 @@ impl DeviceMonitor for TapMonitor {
 
     fn is_exhausted(&self) -> bool {
         let Some(attachment) = self.attachment.upgrade() else { return true };
-        let is_closed = self.state().stopped.as_ref().is_some_and(Fence::passed);
+        let is_closed = lock(&self.state).stopped.as_ref().is_some_and(Fence::passed);
         is_closed && !(0..attachment.queues.len()).any(|lane| attachment.waits(lane))
     }
 
     fn stop(&self) {
         self.queue_full();
         if let Some(attachment) = self.attachment.upgrade() {
-            self.state().stopped.get_or_insert_with(|| attachment.programs.object.stop());
+            lock(&self.state).stopped.get_or_insert_with(|| attachment.programs.object.stop());
         }
     }
 
     fn warnings(&self) -> Vec<String> {
         let name = &self.interface;
         let Some(attachment) = self.attachment.upgrade() else { return Vec::new() };
-        if attachment.interface.index().is_err() {
-            vec![format!("interface `{name}` is gone; the device neither gets nor sends")]
-        } else if attachment.interface.is_up().is_ok_and(|up| !up) {
-            vec![format!("interface `{name}` is down: `ip link set dev {name} up`")]
-        } else {
-            Vec::new()
+        match attachment.interface.index() {
+            Ok(_) => interface_state::down(name, &attachment.interface).into_iter().collect(),
+            Err(_) => vec![interface_state::gone(name)],
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
 use crate::device::{TxQueue, Unsent};
+use crate::lock::{lock, try_lock};
 
 /// Packets that may wait for room in a device: beyond them the device counts as one that refuses.
 const MOST_WAITING: usize = 4_096;
@@ -102,11 +103,6 @@ impl Port {
         Port { state: Mutex::new(state), has_work: AtomicBool::new(false) }
     }
 
-    fn state(&self) -> MutexGuard<'_, PortState> {
-        // A panic leaves the packets that were not sent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends packets of a lane, behind all that wait. `number` is the device's, and the place of its books.
     pub(super) fn send(
         &self,
@@ -115,7 +111,7 @@ impl Port {
         books: &Arc<[Books]>,
         (pool, now): (&mut PoolCache, Time),
     ) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         for packet in packets {
             if state.backlog.len() == MOST_WAITING {
                 state.flush(number, pool, now);
@@ -137,11 +133,7 @@ impl Port {
         if !self.has_work.load(Ordering::Relaxed) {
             return;
         }
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut state) = try_lock(&self.state) else { return };
         // A device that has put off sending does so now.
         state.queue.send(&mut Burst::new(), pool, now);
         state.flush(number, pool, now);
@@ -162,7 +154,7 @@ impl Port {
         pool: &mut PoolCache,
         now: Time,
     ) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.flush(number, pool, now);
         for (packet, books) in std::mem::take(&mut state.backlog) {
             books[number].refuse(DropReason::TransmitRefused, 1, packet.len() as u64);

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use rheostat_base::{DeviceId, QueueId};
 use rheostat_steer::IndirectionTable;
 
-use super::exchange::{Exchange, Offer, lock};
+use super::exchange::{Exchange, Offer};
 use super::monitor::{Behind, ReopenableMonitor};
 use super::table::ReopenableTable;
 use super::vacancy::Vacancy;
 use crate::device::{Device, DeviceMonitor, QueuePair};
 use crate::error::OpenError;
+use crate::lock::lock;
 
 /// How long lanes may take to receive what is left and take new queues. One that takes longer takes them later,
 /// and its old ones are closed by the next [`Reopener::reopen`], or with the device.

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
@@ -12,6 +12,7 @@ use crate::device::{
     ArrivalOrder, ClaimBound, QueuePair, Rest, RingProgress, RxLayer, RxQueue, SharedQueue,
     TxQueue, Unsent,
 };
+use crate::lock::lock;
 
 /// Where a lane and the thread that opens devices exchange queues.
 pub(super) struct Exchange {
@@ -65,10 +66,6 @@ impl Exchange {
         Ok((exchange, QueuePair { rx: Box::new(rx), tx: Box::new(tx) }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     /// The queues have nothing to wait for until others are offered.
     pub(super) fn let_go(&self) {
         self.is_let_go.store(true, Ordering::Relaxed);
@@ -76,7 +73,7 @@ impl Exchange {
 
     /// Offers new queues. Those that were offered before and not taken are returned.
     pub(super) fn offer(&self, offer: Offer) -> Option<Offer> {
-        let before = self.state().new.replace(offer);
+        let before = lock(&self.state).new.replace(offer);
         // Relaxed: the lane looks again under the lock.
         self.is_offered.store(true, Ordering::Relaxed);
         // Fails only when it has been rung 2^64 times.
@@ -86,17 +83,17 @@ impl Exchange {
 
     /// Whether the queues that were offered last are taken.
     pub(super) fn is_taken(&self) -> bool {
-        self.state().new.is_none()
+        lock(&self.state).new.is_none()
     }
 
     /// The queues that the lane has given back.
     pub(super) fn take_old(&self) -> Vec<QueuePair> {
-        std::mem::take(&mut self.state().old)
+        std::mem::take(&mut lock(&self.state).old)
     }
 
     /// Everything that the exchange itself holds, once the lane is gone.
     pub(super) fn close(&self) {
-        let state = std::mem::take(&mut *self.state());
+        let state = std::mem::take(&mut *lock(&self.state));
         drop(state);
         drop(lock(&self.tx).take());
     }
@@ -192,8 +189,7 @@ impl RxLayer for ReopenableRx {
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
         match self.exchange.is_let_go.load(Ordering::Relaxed) {
-            true if self.inner.backlog() > 0 => Rest::Awake,
-            true => Rest::Sleep,
+            true => Rest::after_look(self.inner.backlog(), true),
             false => self.inner.rest(pool, now),
         }
     }
@@ -297,9 +293,4 @@ impl Drop for ReopenableTx {
     fn drop(&mut self) {
         drop(lock(&self.exchange.tx).take());
     }
-}
-
-/// Takes a lock even after a thread panicked with it: what it guards is whole at every step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rheostat_steer::IndirectionTable;
 
 use super::device::Shared;
-use super::exchange::lock;
 use crate::device::{Device, DeviceCounters, DeviceMonitor, InterfaceMonitor};
+use crate::lock::lock;
 use crate::sharing::SharingCounters;
 
 /// What stands behind the queues of a device.

@@ -6,7 +6,7 @@ use rheostat_base::QueueId;
 use rheostat_steer::{Fence, IndirectionTable, RewriteError};
 
 use super::device::Shared;
-use super::exchange::lock;
+use crate::lock::lock;
 
 /// The table of the device behind; a rewrite while there is none is kept for the next one.
 pub(super) struct ReopenableTable {

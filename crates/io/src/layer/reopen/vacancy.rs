@@ -1,34 +1,27 @@
 //! What stands behind the queues of a device that had to be closed because its interface is gone: nothing arrives, and nothing
 //! is sent.
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use rheostat_base::{DeviceId, DropReason, QueueId, Time};
+use rheostat_base::{DeviceId, DropReason, Time};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
-use rheostat_steer::{Fence, IndirectionTable, RewriteError};
+use rheostat_steer::IndirectionTable;
 
-use super::exchange::lock;
 use crate::device::{
     ArrivalOrder, Device, DeviceCounters, DeviceMonitor, QueuePair, RingProgress, RxQueue, TxQueue,
 };
 
-/// A device without an interface. Keeps the placement of the buckets for the next one.
+/// A device without an interface. The table of the device before keeps the placement of the buckets for the next one.
 pub(super) struct Vacancy {
     name: String,
     id: DeviceId,
     queues: Vec<QueuePair>,
-    table: Option<Arc<VacantTable>>,
+    table: Option<Arc<dyn IndirectionTable>>,
     monitor: Arc<VacantMonitor>,
 }
 
 struct VacantRx;
 
 struct VacantTx;
-
-struct VacantTable {
-    entries: Mutex<Vec<QueueId>>,
-    queues: usize,
-    is_strict: bool,
-}
 
 struct VacantMonitor {
     /// The monitor of the device before, which knows why it is gone.
@@ -39,15 +32,11 @@ impl Vacancy {
     /// A vacancy with `queues` queues in the place of `device`.
     pub(super) fn after(device: &dyn Device, queues: usize) -> Vacancy {
         let pair = || QueuePair { rx: Box::new(VacantRx), tx: Box::new(VacantTx) };
-        let vacant = |table: Arc<dyn IndirectionTable>| {
-            let (entries, is_strict) = (Mutex::new(table.read()), table.is_strict());
-            Arc::new(VacantTable { entries, queues, is_strict })
-        };
         Vacancy {
             name: device.name().to_owned(),
             id: device.id(),
             queues: std::iter::repeat_with(pair).take(queues).collect(),
-            table: device.table().map(vacant),
+            table: device.table(),
             monitor: Arc::new(VacantMonitor { before: device.monitor() }),
         }
     }
@@ -67,7 +56,7 @@ impl Device for Vacancy {
     }
 
     fn table(&self) -> Option<Arc<dyn IndirectionTable>> {
-        Some(self.table.clone()?)
+        self.table.clone()
     }
 
     fn monitor(&self) -> Arc<dyn DeviceMonitor> {
@@ -107,28 +96,6 @@ impl TxQueue for VacantTx {
 
     fn why_left(&self, _place: usize, _packet: &Mbuf) -> DropReason {
         DropReason::LinkDown
-    }
-}
-
-impl IndirectionTable for VacantTable {
-    fn len(&self) -> usize {
-        lock(&self.entries).len()
-    }
-
-    fn read(&self) -> Vec<QueueId> {
-        lock(&self.entries).clone()
-    }
-
-    fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
-        let mut kept = lock(&self.entries);
-        RewriteError::check(entries, kept.len(), self.queues)?;
-        kept.copy_from_slice(entries);
-        // No packet is on its way.
-        Ok(Fence::new(|| true))
-    }
-
-    fn is_strict(&self) -> bool {
-        self.is_strict
     }
 }
 

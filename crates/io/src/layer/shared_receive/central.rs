@@ -9,18 +9,16 @@ use rheostat_base::sync::Arc;
 use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
 use rheostat_packet::{Burst, Mbuf, PoolCache};
 
-use super::watched::{AtWork, Watched};
-use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue, Stamping};
+use super::member::{self, Member, MemoryQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue};
 
 /// A lane's part in the queue.
 struct CentralRx {
-    lane: usize,
+    member: Member,
     /// Packets that it takes at a time.
     pop: usize,
     access: FairAccess<CentralQueue>,
     shared: Arc<Shared>,
-    watched: Watched,
-    stamping: Stamping<'static>,
     /// Packets that the last call has read and left.
     left: usize,
 }
@@ -30,7 +28,6 @@ struct Shared {
     lock: Arc<FairLock<CentralQueue>>,
     /// Whether the last lane has left packets in the queue. A hint, which orders nothing: Relaxed.
     has_packets: AtomicBool,
-    at_work: AtWork,
 }
 
 /// The queue.
@@ -44,21 +41,16 @@ struct CentralQueue {
 }
 
 pub(super) fn share(hardware: Vec<Box<dyn RxQueue>>, pop: usize) -> Vec<Box<dyn RxQueue>> {
-    let lanes = hardware.len();
-    let stampings = super::stampings(&hardware);
-    let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
-    watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
+    let members = Member::all(&hardware);
     let packets = VecDeque::with_capacity(2 * rheostat_packet::BURST);
     let queue = CentralQueue { packets, hardware, turn: 0, told: false };
     let lock = Arc::new(FairLock::new(queue));
-    let (has_packets, at_work) = (AtomicBool::new(false), AtWork::new(lanes));
-    let shared = Arc::new(Shared { lock: lock.clone(), has_packets, at_work });
-    let lane = |((lane, stamping), watched)| {
+    let shared = Arc::new(Shared { lock: lock.clone(), has_packets: AtomicBool::new(false) });
+    let lane = |member| {
         let (access, shared) = (FairAccess::new(lock.clone()), shared.clone());
-        let part = CentralRx { lane, pop, access, shared, watched, stamping, left: 0 };
-        Box::new(part) as Box<dyn RxQueue>
+        Box::new(CentralRx { member, pop, access, shared, left: 0 }) as Box<dyn RxQueue>
     };
-    stampings.into_iter().enumerate().zip(watched).map(lane).collect()
+    members.into_iter().map(lane).collect()
 }
 
 impl CentralQueue {
@@ -74,8 +66,13 @@ impl CentralQueue {
             }
         }
     }
+}
 
-    /// Packets that wait, here and in the hardware.
+impl MemoryQueue for CentralQueue {
+    fn hardware(&mut self, lane: usize) -> &mut dyn RxQueue {
+        &mut *self.hardware[lane]
+    }
+
     fn backlog(&self) -> usize {
         let hardware = self.hardware.iter().map(|queue| queue.backlog());
         self.packets.len() + hardware.sum::<usize>()
@@ -110,45 +107,25 @@ impl RxQueue for CentralRx {
         if count == 0 {
             access.release();
         }
-        shared.at_work.note(self.lane, count > 0);
+        self.member.note(count > 0);
         count
     }
 
-    /// All packets that the lane may take. While another lane has the lock, 1: there may be some.
+    /// All packets that the lane may take.
     fn backlog(&self) -> usize {
-        let mut access = FairAccess::new(self.shared.lock.clone());
-        let queue = access.try_lock().map(|queue| queue.backlog());
-        match queue {
-            Some(waiting) => waiting,
-            // A lane that panicked had it.
-            None if access.has_lock() => 0,
-            None => 1,
-        }
+        member::backlog(&self.shared.lock)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.watched.descriptor()
+        self.member.descriptor()
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
-        let CentralRx { access, watched, lane, .. } = self;
-        let rest = access.try_lock().map(|queue| {
-            let rest = queue.hardware[*lane].rest(pool, now);
-            watched.follow(&*queue.hardware[*lane]);
-            if queue.backlog() > 0 { Rest::Awake } else { watched.bound(rest) }
-        });
-        let rest = match rest {
-            Some(rest) => self.shared.at_work.bound(*lane, rest),
-            // A lane that panicked had it: the run ends.
-            None if access.has_lock() => Rest::Nap,
-            None => Rest::Awake,
-        };
-        access.release();
-        rest
+        self.member.rest(&mut self.access, pool, now)
     }
 
     fn order(&self) -> ArrivalOrder<'_> {
-        ArrivalOrder { stamping: self.stamping, rings: None }
+        self.member.order()
     }
 
     fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {

@@ -10,12 +10,12 @@ use rheostat_base::sync::Arc;
 use rheostat_base::sync::fair_lock::{FairAccess, FairLock};
 use rheostat_packet::{BURST, Burst, Mbuf, PoolCache};
 
-use super::watched::{AtWork, Watched};
-use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue, Stamping};
+use super::member::{self, Member, MemoryQueue};
+use crate::device::{ArrivalOrder, Rest, RxQueue, SharedQueue};
 
 /// A lane's part in the queues of all lanes.
 struct StealingRx {
-    lane: usize,
+    member: Member,
     /// Packets that it takes of its own queue at a time.
     pop: usize,
     /// Packets that it takes of another's at most.
@@ -27,8 +27,6 @@ struct StealingRx {
     shared: Arc<Shared>,
     /// For the choice of a victim.
     lengths: Vec<u32>,
-    watched: Watched,
-    stamping: Stamping<'static>,
     /// Packets that the last call has read and left.
     left: usize,
 }
@@ -37,7 +35,6 @@ struct StealingRx {
 struct Shared {
     locks: Vec<Arc<FairLock<LaneQueue>>>,
     lengths: Vec<Length>,
-    at_work: AtWork,
 }
 
 /// Packets that wait in a queue, as the last lane that had its lock has left it. A hint, which orders nothing: Relaxed.
@@ -64,8 +61,13 @@ impl LaneQueue {
         }
         is_empty
     }
+}
 
-    /// Packets that wait, here and in the hardware.
+impl MemoryQueue for LaneQueue {
+    fn hardware(&mut self, _lane: usize) -> &mut dyn RxQueue {
+        &mut *self.hardware
+    }
+
     fn backlog(&self) -> usize {
         self.packets.len() + self.hardware.backlog()
     }
@@ -76,31 +78,26 @@ pub(super) fn share(
     pop: usize,
     steal: usize,
 ) -> Vec<Box<dyn RxQueue>> {
-    let lanes = hardware.len();
-    let stampings = super::stampings(&hardware);
-    let mut watched: Vec<_> = (0..lanes).map(|_| Watched::default()).collect();
-    watched.iter_mut().zip(&hardware).for_each(|(watched, queue)| watched.follow(&**queue));
+    let (lanes, members) = (hardware.len(), Member::all(&hardware));
     let queue =
         |hardware| LaneQueue { packets: VecDeque::with_capacity(2 * BURST), hardware, behind: 0 };
     let locks: Vec<_> = hardware.into_iter().map(|rx| Arc::new(FairLock::new(queue(rx)))).collect();
     let lengths = (0..lanes).map(|_| Length(AtomicU32::new(0))).collect();
-    let shared = Arc::new(Shared { locks: locks.clone(), lengths, at_work: AtWork::new(lanes) });
-    let lane = |((lane, stamping), watched)| {
+    let shared = Arc::new(Shared { locks: locks.clone(), lengths });
+    let lane = |member| {
         let part = StealingRx {
-            lane,
+            member,
             pop,
             steal,
             access: locks.iter().cloned().map(FairAccess::new).collect(),
             locked: None,
             shared: shared.clone(),
             lengths: Vec::with_capacity(lanes),
-            watched,
-            stamping,
             left: 0,
         };
         Box::new(part) as Box<dyn RxQueue>
     };
-    stampings.into_iter().enumerate().zip(watched).map(lane).collect()
+    members.into_iter().map(lane).collect()
 }
 
 /// What is taken of a queue.
@@ -147,17 +144,17 @@ impl StealingRx {
     /// Steals from the fullest other queue, or from one whose lane is at work, since packets may have come to its hardware queue
     /// of which nobody knows.
     fn steal(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
-        let Shared { lengths, at_work, .. } = &*self.shared;
+        let (lane, lengths) = (self.member.lane, &self.shared.lengths);
         self.lengths.clear();
         self.lengths.extend(lengths.iter().map(|length| length.0.load(Ordering::Relaxed)));
-        if let Some(theft) = choose_theft(self.lane, &self.lengths, self.steal as u32) {
+        if let Some(theft) = choose_theft(lane, &self.lengths, self.steal as u32) {
             self.access[theft.victim].lock_soon();
             let take = Take::Packets(theft.requests as usize);
             return self.take(theft.victim, take, burst, (pool, now));
         }
         let lanes = self.access.len();
-        for victim in (1..lanes).map(|step| (self.lane + step) % lanes) {
-            if at_work.works(victim) && self.access[victim].try_lock().is_some() {
+        for victim in (1..lanes).map(|step| (lane + step) % lanes) {
+            if self.member.is_at_work(victim) && self.access[victim].try_lock().is_some() {
                 return self.take(victim, Take::Half(self.steal), burst, (pool, now));
             }
             // One that is poisoned.
@@ -170,52 +167,38 @@ impl StealingRx {
 impl RxQueue for StealingRx {
     fn recv(&mut self, burst: &mut Burst, pool: &mut PoolCache, now: Time) -> usize {
         self.left = 0;
-        self.access[self.lane].lock_soon();
-        let mut count = self.take(self.lane, Take::Packets(self.pop), burst, (&mut *pool, now));
+        let own = self.member.lane;
+        self.access[own].lock_soon();
+        let mut count = self.take(own, Take::Packets(self.pop), burst, (&mut *pool, now));
         if count == 0 && burst.remaining_capacity() > 0 {
             count = self.steal(burst, pool, now);
         }
-        self.shared.at_work.note(self.lane, count > 0);
+        self.member.note(count > 0);
         count
     }
 
     /// Packets in its own queue, and those in others as far as is known. While another lane has the lock of its own, 1 of that: there
     /// may be some.
     fn backlog(&self) -> usize {
-        let others = self.shared.lengths.iter().enumerate().filter(|(lane, _)| *lane != self.lane);
+        let (own, lengths) = (self.member.lane, &self.shared.lengths);
+        let others = lengths.iter().enumerate().filter(|(lane, _)| *lane != own);
         let others = others.map(|(_, length)| length.0.load(Ordering::Relaxed) as usize);
-        let mut access = FairAccess::new(self.shared.locks[self.lane].clone());
-        let own = access.try_lock().map(|queue| queue.backlog());
-        let own = own.unwrap_or(usize::from(!access.has_lock()));
-        own + others.sum::<usize>()
+        member::backlog(&self.shared.locks[own]) + others.sum::<usize>()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.watched.descriptor()
+        self.member.descriptor()
     }
 
     fn rest(&mut self, pool: &mut PoolCache, now: Time) -> Rest {
-        let StealingRx { access, watched, lane, shared, .. } = self;
-        let access = &mut access[*lane];
-        let rest = access.try_lock().map(|queue| {
-            let rest = queue.hardware.rest(pool, now);
-            watched.follow(&*queue.hardware);
-            if queue.backlog() > 0 { Rest::Awake } else { watched.bound(rest) }
-        });
-        let rest = match rest {
-            Some(rest) => shared.at_work.bound(*lane, rest),
-            // A lane that panicked had it: the run ends.
-            None if access.has_lock() => Rest::Nap,
-            None => Rest::Awake,
-        };
-        access.release();
-        // Behind the lock: what another lane has left before is seen.
+        let StealingRx { member, access, shared, .. } = self;
+        let rest = member.rest(&mut access[member.lane], pool, now);
         let others_wait = shared.lengths.iter().any(|length| length.0.load(Ordering::Relaxed) > 0);
         if others_wait { Rest::Awake } else { rest }
     }
 
     fn order(&self) -> ArrivalOrder<'_> {
-        ArrivalOrder { stamping: self.stamping, rings: None }
+        self.member.order()
     }
 
     fn as_shared(&mut self) -> Option<&mut dyn SharedQueue> {

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rheostat_base::{DeviceId, Time};
+use rheostat_base::Time;
 use rheostat_packet::Mempool;
 use rheostat_packet::mbuf::MAX_SEGMENTS;
-use rheostat_steer::{HashOptions, Steering};
 
 use super::arrivals::{Chunk, Pulled};
 use super::chunk_list::{ALL, Link};
 use crate::backend::sim::SimConfig;
 use crate::backend::sim::pacing::{Pacing, Schedule, Slot};
-use crate::backend::sim::packet_hash::packet_hash;
+use crate::backend::sim::packet_hash::PacketHasher;
 use crate::{Arrival, Source};
 
 /// Most arrivals of a chunk.
@@ -22,9 +21,7 @@ const CHUNK: usize = 4_096;
 pub(super) struct Drawer {
     source: Box<dyn Source>,
     schedule: Schedule,
-    steering: Arc<Steering>,
-    hash: HashOptions,
-    device: DeviceId,
+    hasher: PacketHasher,
     /// The longest packet of the pool, and how much of it fits into one buffer.
     longest: usize,
     room: usize,
@@ -54,9 +51,7 @@ impl Drawer {
         Drawer {
             source,
             schedule: Schedule::new(pacing, config.link_rate),
-            steering: config.steering.clone(),
-            hash: config.hash,
-            device: config.device,
+            hasher: PacketHasher::new(config),
             longest: pool.longest_packet(),
             room: pool.longest_packet() / MAX_SEGMENTS,
             keeps_stamps: matches!(pacing, Pacing::Replay { .. }),
@@ -165,7 +160,7 @@ impl Drawer {
         // What a device reads of a frame in several buffers is in the first.
         let first = &bytes[..bytes.len().min(self.room)];
         let whole = bytes.len().max(wire_len as usize);
-        let hash = packet_hash(&self.steering, self.hash, self.device, (first, whole, link));
+        let hash = self.hasher.hash(first, whole, link);
         chunk.push(Pulled {
             due,
             timestamp: self.keeps_stamps.then_some(slot.timestamp),
@@ -174,7 +169,7 @@ impl Drawer {
             wire_len,
             link,
             hash,
-            bucket: self.steering.bucket_of_hash(hash.0) as u16,
+            bucket: self.hasher.steering.bucket_of_hash(hash.0) as u16,
             is_oversize: bytes.len() > self.longest,
         });
         self.drawn += 1;

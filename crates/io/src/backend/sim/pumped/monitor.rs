@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rheostat_base::Time;
 
-use super::drawn::DrawnArrivals;
-use super::pump::{AT_ONCE, NOT_STARTED, Pump, lock, try_lock};
+use super::pump::{AT_ONCE, NOT_STARTED, Pump, Supply};
 use crate::backend::sim::counters;
 use crate::backend::sim::engine::{Engine, Replaying};
 use crate::device::{DeviceCounters, DeviceMonitor, SourceMonitor, SourceWork};
+use crate::lock::{lock, try_lock};
 use crate::replay_barrier::ReplayBarrier;
 
 impl Engine for Pump {
@@ -69,13 +69,20 @@ impl SourceMonitor for Pump {
     }
 
     fn progress(&self) -> Option<f64> {
-        self.drawer.as_ref().and_then(|drawer| lock(drawer).progress())
+        match &self.supply {
+            Supply::Drawer(drawer) => lock(drawer).progress(),
+            Supply::Drawn(_) => None,
+        }
     }
 
     fn work(&self) -> Option<SourceWork> {
-        let drawn = match (&self.drawer, &self.drawn_before) {
-            (Some(drawer), _) => lock(drawer).drawn(),
-            (None, drawn) => drawn.as_ref().map_or(0, DrawnArrivals::count),
+        // A capture that is replayed states its progress instead.
+        if !self.stamping().times_arrival() {
+            return None;
+        }
+        let drawn = match &self.supply {
+            Supply::Drawer(drawer) => lock(drawer).drawn(),
+            Supply::Drawn(drawn) => drawn.count(),
         };
         let late = self.late.load(Ordering::Relaxed);
         let cpu = Duration::from_nanos(self.cpu.load(Ordering::Relaxed));
@@ -92,9 +99,9 @@ fn is_past_its_source(pump: &Pump, now: u64) -> bool {
         return false;
     }
     let elapsed = now.saturating_sub(origin);
-    match (&pump.drawer, &pump.drawn_before) {
-        (Some(drawer), _) => try_lock(drawer)
+    match &pump.supply {
+        Supply::Drawer(drawer) => try_lock(drawer)
             .is_some_and(|drawer| drawer.has_ended() && drawer.last_due() <= elapsed),
-        (None, drawn) => drawn.as_ref().is_none_or(|drawn| drawn.end() <= elapsed),
+        Supply::Drawn(drawn) => drawn.end() <= elapsed,
     }
 }

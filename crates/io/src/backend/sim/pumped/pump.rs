@@ -1,7 +1,7 @@
 //! What the queues of a pumped NIC share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use rheostat_base::{ClockSource, DeviceId, QueueId, Time};
@@ -20,6 +20,7 @@ use crate::backend::sim::nic_thread::{NicThread, Pause};
 use crate::backend::sim::replies::Replies;
 use crate::backend::sim::{Pacing, SimConfig};
 use crate::device::{Rest, Stamping};
+use crate::lock::{lock, try_lock};
 
 /// Arrivals drawn at once, with the drawer's lock held, where lanes may want it.
 pub(super) const AT_ONCE: usize = 256;
@@ -33,9 +34,7 @@ pub(super) const NOT_STARTED: u64 = u64::MAX;
 /// The NIC: its queues and what is drawn for them.
 pub(in crate::backend::sim) struct Pump {
     pub(super) queues: Box<[QueueState]>,
-    /// `None` where everything was drawn before the run.
-    pub(super) drawer: Option<Mutex<Drawer>>,
-    pub(super) drawn_before: Option<DrawnArrivals>,
+    pub(super) supply: Supply,
     /// What rewritten tables and the end of the source go by; without it, the latest poll.
     pub(super) clock: Option<Arc<dyn ClockSource>>,
     /// When the source started, on the clock of the run; the first lane to poll starts it.
@@ -58,6 +57,14 @@ pub(in crate::backend::sim) struct Pump {
     pub(super) replies: Option<Arc<Replies>>,
     pub(in crate::backend::sim) sent: Vec<Arc<Sent>>,
     device: DeviceId,
+}
+
+/// Where arrivals come from.
+#[expect(clippy::large_enum_variant, reason = "a device has one")]
+pub(super) enum Supply {
+    Drawer(Mutex<Drawer>),
+    /// Everything was drawn before the run.
+    Drawn(DrawnArrivals),
 }
 
 /// One receive queue, on cache lines of its own.
@@ -86,12 +93,10 @@ impl Pump {
     ) -> Pump {
         let mut drawer = Drawer::new(config, source, pool);
         let first = drawer.tail().clone();
-        let is_ahead = clock.is_some();
-        if is_ahead {
+        if clock.is_some() {
             drawer.draw(AHEAD.as_nanos() as u64, AT_ONCE);
         }
-        let drawer = Some(Mutex::new(drawer));
-        Pump { drawer, is_ahead, ..Pump::of(config, &first, table, clock, replies) }
+        Pump::of(config, Supply::Drawer(Mutex::new(drawer)), &first, table, clock, replies)
     }
 
     /// The same with all that arrives.
@@ -101,12 +106,13 @@ impl Pump {
         table: &[QueueId],
         clock: Arc<dyn ClockSource>,
     ) -> Pump {
-        let drawn_before = Some(drawn.clone());
-        Pump { drawn_before, ..Pump::of(config, drawn.first(), table, Some(clock), None) }
+        let supply = Supply::Drawn(drawn.clone());
+        Pump::of(config, supply, drawn.first(), table, Some(clock), None)
     }
 
     fn of(
         config: &SimConfig,
+        supply: Supply,
         first: &Arc<Link>,
         table: &[QueueId],
         clock: Option<Arc<dyn ClockSource>>,
@@ -128,15 +134,14 @@ impl Pump {
         };
         Pump {
             queues: (0..config.queues).map(queue).collect(),
-            drawer: None,
-            drawn_before: None,
+            is_ahead: clock.is_some() && matches!(supply, Supply::Drawer(_)),
+            supply,
             clock,
             origin: AtomicU64::new(origin),
             awaits_begin: AtomicBool::new(false),
             stamping: config.pacing.stamping(),
             latest: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
-            is_ahead: false,
             late: AtomicU64::new(0),
             cpu: AtomicU64::new(0),
             barrier: OnceLock::new(),
@@ -244,7 +249,7 @@ impl Pump {
 
     /// Where everything was drawn before the run, more may have been wanted.
     fn look_for_the_end(&self, polled: &Polled, until: u64, origin: u64) {
-        if let Some(drawn) = &self.drawn_before
+        if let Supply::Drawn(drawn) = &self.supply
             && drawn.is_cut()
             && until.saturating_sub(origin) > drawn.end()
             && !polled.placement.is_stopped()
@@ -269,7 +274,8 @@ impl Pump {
 
     /// Draws up to `most` arrivals that are due before `until`, and returns how many; `None` while another thread draws.
     fn draw(&self, queue: usize, until: u64, origin: u64, most: usize) -> Option<usize> {
-        let mut drawer = try_lock(self.drawer.as_ref()?)?;
+        let Supply::Drawer(drawer) = &self.supply else { return None };
+        let mut drawer = try_lock(drawer)?;
         let before = drawer.drawn();
         drawer.draw(until.saturating_sub(origin), most.min(AT_ONCE));
         let drawn = drawer.drawn() - before;
@@ -297,7 +303,7 @@ impl Pump {
 
     /// Draws a little of what arrives within the next second, for a thread that does nothing else.
     fn draw_ahead(&self, clock: &dyn ClockSource) -> Pause {
-        let Some(drawer) = &self.drawer else { return Pause::End };
+        let Supply::Drawer(drawer) = &self.supply else { return Pause::End };
         let (now, origin) = (clock.now().as_nanos(), self.origin.load(Ordering::Relaxed));
         let elapsed = if origin == NOT_STARTED { 0 } else { now.saturating_sub(origin) };
         let mut drawer = lock(drawer);
@@ -395,17 +401,4 @@ pub(super) enum Drawn {
     Part,
     /// Another thread is drawing.
     Elsewhere,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in a source leaves what was drawn; one elsewhere ends the run.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

@@ -1,11 +1,12 @@
 //! The indirection table of a pumped NIC.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rheostat_base::QueueId;
 use rheostat_steer::{Fence, GenerationTable, IndirectionTable, RewriteError};
 
 use super::Pump;
+use crate::lock::lock;
 
 /// A table that holds from the moment it is rewritten: packets that are due later are placed by the new entries, and the
 /// fence has passed when [`IndirectionTable::rewrite`] returns.
@@ -26,16 +27,16 @@ impl PumpedTable {
 
 impl IndirectionTable for PumpedTable {
     fn len(&self) -> usize {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.entries).len()
     }
 
     fn read(&self) -> Vec<QueueId> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).read()
+        lock(&self.entries).read()
     }
 
     fn rewrite(&self, entries: &[QueueId]) -> Result<Fence, RewriteError> {
         // Held to the end: tables come to the queues in the order in which they can be read.
-        let table = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = lock(&self.entries);
         let fence = table.rewrite(entries)?;
         self.pump.rewrite(entries);
         table.acknowledge();
