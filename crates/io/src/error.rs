@@ -111,17 +111,9 @@ pub enum OpenError {
         /// What is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Descriptors are lacking.
-    #[error("device `{device}`: {source}")]
-    Io {
-        /// The device.
-        device: String,
-        /// What the operating system said.
-        source: io::Error,
-    },
     /// The device has nothing to wake its lanes by.
     #[error(
-        "device `{device}`: no event for a receive queue: {source}; allow the process more open files (ulimit -n)"
+        "device `{device}`: no event for a queue: {source}; allow the process more open files (ulimit -n)"
     )]
     Event {
         /// The device.

@@ -24,7 +24,6 @@
 //! earlier counts as of the other's time. Lanes have different packets, so if each went by the stamps alone, what a timer of a
 //! lane ends before a packet with an earlier stamp comes would depend on which packets share the lane.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -180,12 +179,6 @@ impl ReplayBarrier {
     /// Whether everything delivered has been processed.
     pub(crate) fn is_passed(&self) -> bool {
         (self.received_and_done)() == Some(self.delivered.load(Ordering::Relaxed))
-    }
-}
-
-impl fmt::Debug for ReplayBarrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplayBarrier").field("delivered", &self.delivered).finish_non_exhaustive()
     }
 }
 

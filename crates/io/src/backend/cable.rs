@@ -251,12 +251,6 @@ impl TxQueue for Sender {
     }
 }
 
-impl std::fmt::Debug for CableDevice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CableDevice").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rheostat_packet::{Mempool, MempoolConfig};

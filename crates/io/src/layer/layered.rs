@@ -132,9 +132,3 @@ impl<B: LayerBooks> DeviceMonitor for LayeredMonitor<B> {
         self.inner.notes()
     }
 }
-
-impl std::fmt::Debug for LayeredDevice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LayeredDevice").field("inner", &self.inner.name()).finish_non_exhaustive()
-    }
-}

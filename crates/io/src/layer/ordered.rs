@@ -97,7 +97,8 @@ pub fn in_order(mut devices: Vec<Box<dyn Device>>, claimants: usize) -> Vec<Box<
                 let of_queue = turns[device].last().expect("made above").clone();
                 let lane = (open.clone(), books.clone());
                 let rx = OrderedRx::new(rx, device, of_queue, lane.clone(), ports.clone());
-                let tx = OrderedTx::new(device, lane, ports.clone());
+                let ((open, books), ports, latest) = (lane, ports.clone(), Time::ZERO);
+                let tx = OrderedTx { device, open, books, ports, latest };
                 ordered[device].push(QueuePair { rx: Box::new(rx), tx: Box::new(tx) });
             }
         }

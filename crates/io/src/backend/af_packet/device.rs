@@ -62,7 +62,13 @@ impl PacketDevice {
             let ring = SlotRing::new(attachment.rings[lane].clone());
             let socket = transmitting(&config.interface, attachment.interface_index)?;
             queues.push(QueuePair {
-                rx: Box::new(PacketRx::new(ring, intake, lane, attachment.clone())),
+                rx: Box::new(PacketRx {
+                    ring,
+                    intake,
+                    lane,
+                    idle: 0,
+                    attachment: attachment.clone(),
+                }),
                 tx: Box::new(PacketTx::new(socket, counters.lanes.sent[lane].clone())),
             });
         }

@@ -17,22 +17,12 @@ const ERROR_EVERY: u32 = 256;
 
 /// The receive queue of a lane.
 pub(super) struct PacketRx {
-    ring: SlotRing,
-    intake: Intake,
-    lane: usize,
-    idle: u32,
-    attachment: Arc<Attachment>,
-}
-
-impl PacketRx {
-    pub(super) fn new(
-        ring: SlotRing,
-        intake: Intake,
-        lane: usize,
-        attachment: Arc<Attachment>,
-    ) -> PacketRx {
-        PacketRx { ring, intake, lane, idle: 0, attachment }
-    }
+    pub(super) ring: SlotRing,
+    pub(super) intake: Intake,
+    pub(super) lane: usize,
+    /// Polls in a row that found nothing.
+    pub(super) idle: u32,
+    pub(super) attachment: Arc<Attachment>,
 }
 
 impl RxQueue for PacketRx {

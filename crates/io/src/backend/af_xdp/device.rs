@@ -62,7 +62,14 @@ impl XdpDevice {
                 doing: "watch sockets",
                 source: error.into(),
             })?;
-            let lane = ReceivingLane::new(any, number, config.device, attachment.clone());
+            let (device, attachment) = (config.device, attachment.clone());
+            let lane = ReceivingLane {
+                any,
+                number,
+                device,
+                idle_polls: 0,
+                attachment: attachment.clone(),
+            };
             let rx: Box<dyn RxQueue> = if claimants == 1 {
                 Box::new(XdpRx::new(rings.receive, lane))
             } else {
@@ -71,7 +78,7 @@ impl XdpDevice {
                 }
                 Box::new(SharedXdpRx::new(shared.clone(), (number, claimants), lane))
             };
-            let tx = XdpTx::new(rings.transmit, number, attachment.clone());
+            let tx = XdpTx::new(rings.transmit, number, attachment);
             queues.push(QueuePair { rx, tx: Box::new(tx) });
         }
         Ok(XdpDevice {

@@ -97,10 +97,8 @@ impl DeviceMonitor for XdpMonitor {
         if !there || self.counters.gone.load(Ordering::Relaxed) {
             warnings.push(interface_state::gone(&self.interface));
         }
-        let interface =
-            attachment.as_ref().filter(|_| there).map(|attachment| &attachment.interface);
-        if let Some(interface) = interface {
-            warnings.extend(interface_state::down(&self.interface, interface));
+        if let Some(attachment) = attachment.as_ref().filter(|_| there) {
+            warnings.extend(interface_state::down(&self.interface, &attachment.interface));
         }
         let invalid = self.kernel_drops().invalid;
         if invalid > 0 {

@@ -17,26 +17,16 @@ const REAP_ALL: u32 = 61;
 
 /// The lane of a receive queue.
 pub(super) struct ReceivingLane {
-    /// Polls readable when any of several sockets does.
-    any: Option<OwnedFd>,
-    number: usize,
-    device: DeviceId,
+    /// Polls readable when any of the sockets that it receives from does, where there are several.
+    pub(super) any: Option<OwnedFd>,
+    pub(super) number: usize,
+    pub(super) device: DeviceId,
     /// Polls, of any hardware queue, that found nothing.
-    idle_polls: u32,
+    pub(super) idle_polls: u32,
     pub(super) attachment: Arc<Attachment>,
 }
 
 impl ReceivingLane {
-    /// Lane `number`. `any` watches all sockets that it receives from, where there are several.
-    pub(super) fn new(
-        any: Option<OwnedFd>,
-        number: usize,
-        device: DeviceId,
-        attachment: Arc<Attachment>,
-    ) -> ReceivingLane {
-        ReceivingLane { any, number, device, idle_polls: 0, attachment }
-    }
-
     pub(super) fn counters(&self) -> &LaneCounters {
         &self.attachment.counters.lanes[self.number]
     }

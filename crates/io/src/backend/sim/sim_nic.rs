@@ -76,8 +76,8 @@ fn senders(
         let answers = answered.as_mut().map(|Answered { replies, responder }| {
             Answers::new(responder(QueueId(number)), replies.clone(), pump.cloned())
         });
-        let queue = SimTx::new(sink(QueueId(number)), sent.clone(), ring, answers);
-        Box::new(queue) as Box<dyn TxQueue>
+        let sink = sink(QueueId(number));
+        Box::new(SimTx { sink, sent: sent.clone(), ring, answers }) as Box<dyn TxQueue>
     };
     sent.iter().zip(0..).map(sender).collect()
 }

@@ -16,10 +16,11 @@ use crate::sink::Sink;
 
 /// A transmit queue in front of a sink.
 pub(super) struct SimTx {
-    sink: Box<dyn Sink>,
-    sent: Arc<Sent>,
-    ring: Option<TransmitRing>,
-    answers: Option<Answers>,
+    pub(super) sink: Box<dyn Sink>,
+    pub(super) sent: Arc<Sent>,
+    /// `None` for a queue that always has room.
+    pub(super) ring: Option<TransmitRing>,
+    pub(super) answers: Option<Answers>,
 }
 
 /// What answers the packets of one transmit queue.
@@ -42,17 +43,6 @@ pub(super) struct TransmitRing {
     bits_per_second: Option<u64>,
     /// When each packet on its way will have left, in order.
     leaving: VecDeque<Time>,
-}
-
-impl SimTx {
-    pub(super) fn new(
-        sink: Box<dyn Sink>,
-        sent: Arc<Sent>,
-        ring: Option<TransmitRing>,
-        answers: Option<Answers>,
-    ) -> SimTx {
-        SimTx { sink, sent, ring, answers }
-    }
 }
 
 impl Answers {
@@ -158,7 +148,8 @@ mod tests {
         // 1000 bytes at 8 Gb/s leave in one microsecond.
         let ring = TransmitRing::new(4, Some(8_000_000_000));
         let sent = Arc::new(Sent::default());
-        let mut queue = SimTx::new(collector.sink(QueueId(0)), sent.clone(), Some(ring), None);
+        let (sink, ring) = (collector.sink(QueueId(0)), Some(ring));
+        let mut queue = SimTx { sink, sent: sent.clone(), ring, answers: None };
         let mut burst = Burst::new();
         for number in 0..6 {
             burst.push(pool.alloc_from(&[number; 1_000]).unwrap());
@@ -177,7 +168,8 @@ mod tests {
     #[test]
     fn a_queue_without_a_limit_takes_the_whole_burst() {
         let mut pool = pool();
-        let mut queue = SimTx::new(Box::new(crate::NullSink), Arc::default(), None, None);
+        let sink = Box::new(crate::NullSink);
+        let mut queue = SimTx { sink, sent: Arc::default(), ring: None, answers: None };
         let mut burst: Burst = (0..32).map(|_| pool.alloc(60).unwrap()).collect();
         assert_eq!(queue.send(&mut burst, &mut pool, Time::ZERO), 32);
         assert!(burst.is_empty());

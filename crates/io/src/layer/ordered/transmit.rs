@@ -12,21 +12,12 @@ use crate::device::{TxQueue, Unsent};
 /// A transmit queue that puts packets into the turns of their claims.
 pub(super) struct OrderedTx {
     /// The number of its device.
-    device: usize,
-    open: OpenTurns,
-    books: Arc<[Books]>,
-    ports: Arc<[Port]>,
-    latest: Time,
-}
-
-impl OrderedTx {
-    pub(super) fn new(
-        device: usize,
-        (open, books): (OpenTurns, Arc<[Books]>),
-        ports: Arc<[Port]>,
-    ) -> OrderedTx {
-        OrderedTx { device, open, books, ports, latest: Time::ZERO }
-    }
+    pub(super) device: usize,
+    pub(super) open: OpenTurns,
+    pub(super) books: Arc<[Books]>,
+    pub(super) ports: Arc<[Port]>,
+    /// When it was last given packets.
+    pub(super) latest: Time,
 }
 
 impl TxQueue for OrderedTx {

@@ -49,7 +49,7 @@ impl ReopenableDevice {
     /// Opens a device by `open`, which is called with the placement of the buckets whenever it is opened anew.
     ///
     /// # Errors
-    /// Those of `open`, and [`OpenError::Io`] when descriptors are lacking.
+    /// Those of `open`, and [`OpenError::Event`] when the process has too many files open.
     pub fn open(
         open: impl Fn(Option<Vec<QueueId>>) -> Result<Box<dyn Device>, OpenError>
         + Send
@@ -60,7 +60,7 @@ impl ReopenableDevice {
         let (name, id) = (device.name().to_owned(), device.id());
         let exchanges = device.queues().into_iter().map(Exchange::new);
         let exchanges = exchanges.collect::<io::Result<Vec<_>>>();
-        let fails = |source| OpenError::Io { device: name.clone(), source };
+        let fails = |source| OpenError::Event { device: name.clone(), source };
         let (lanes, queues) = exchanges.map_err(fails)?.into_iter().unzip();
         let shared = Arc::new(Shared {
             open: Box::new(open),
