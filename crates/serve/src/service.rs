@@ -349,7 +349,7 @@ impl<D: Driver> Service for TcpService<D> {
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
         self.around.due.learn(shards);
         self.around.egress.stack.refresh(out);
-        self.pace.begin(out);
+        self.pace.begin(out, shards.is_joint());
         self.admit(batch, shards, out);
         for (place, (packet, info)) in batch.drain().enumerate() {
             self.prefetch(place + AHEAD, shards);

@@ -48,9 +48,15 @@ impl Pace {
         self.began
     }
 
-    /// A batch begins: when the poll did, or at the end of what came before in it.
-    pub(super) fn begin(&mut self, out: &Output) {
-        self.began = self.began.max(out.began());
+    /// A batch begins: when the poll did, or at the end of what came before in it. Lanes that share shards have waited for the
+    /// queue and for a shard since then, which is no part of the time that packets take.
+    pub(super) fn begin(&mut self, out: &Output, shares_shards: bool) {
+        self.begin_at(if shares_shards { out.read_clock() } else { out.began() });
+    }
+
+    #[inline]
+    fn begin_at(&mut self, time: Time) {
+        self.began = self.began.max(time);
     }
 
     /// The time is no earlier than the end of the last long packet or flush.
@@ -168,7 +174,7 @@ mod tests {
         fn handle(&mut self, packets: impl IntoIterator<Item = Duration>) {
             let packets: Vec<_> = packets.into_iter().collect();
             for batch in packets.chunks(BATCH) {
-                self.pace.began = self.pace.began.max(self.now);
+                self.pace.begin_at(self.now);
                 for packet in batch {
                     self.now += *packet;
                     self.pace.note_end(self.now);
@@ -247,6 +253,16 @@ mod tests {
         assert_eq!(pace.now, MICROS(115));
         pace.note_flush(MICROS(123));
         assert_eq!((pace.now, pace.began()), (MICROS(123), MICROS(123)));
+    }
+
+    #[test]
+    fn waiting_for_a_shard_does_not_make_the_next_packet_a_long_one() {
+        let mut pace = Pace::default();
+        for (began, is_due) in [(100, false), (110, false), (118, false), (121, true)] {
+            pace.begin_at(MICROS(began));
+            pace.note_end(MICROS(began + 1));
+            assert_eq!(pace.is_due(true), is_due, "{began}");
+        }
     }
 
     #[test]
