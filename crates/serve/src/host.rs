@@ -10,7 +10,6 @@
 //! [`ServeConfig::memory`](crate::ServeConfig) bytes. A peer that is silent, or slow to send a request, is ended by the same
 //! time-outs as in lanes.
 
-mod bounds;
 mod connection;
 mod counters;
 mod exchange;
@@ -30,12 +29,12 @@ use rheostat_run::Metrics;
 use rustix::event::{EventfdFlags, eventfd};
 use thiserror::Error;
 
-use self::bounds::Bounds;
 pub use self::counters::HostTotals;
 use self::counters::SharedCounters;
 use self::lane::Lane;
 use self::listeners::Listeners;
 use crate::application::Application;
+use crate::budget::Budget;
 use crate::config::ServeConfig;
 use crate::shared::ReadMetrics;
 
@@ -122,14 +121,16 @@ impl Host {
         let app = Arc::new(app);
         let counting = app.clone();
         let shared = Arc::new(Shared {
-            bounds: Bounds::new(&self.config),
+            budget: Budget::new(self.config.limits),
+            idle_timeout: self.config.idle_timeout,
+            request_timeout: self.config.request_timeout,
             counters: SharedCounters::default(),
             is_draining: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
         });
+        let metrics = Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics));
         let mut running = RunningHost {
-            shared,
-            metrics: Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics)),
+            control: HostControl { shared: shared.clone(), metrics },
             lanes: Vec::new(),
             addresses: self.addresses,
         };
@@ -139,7 +140,7 @@ impl Host {
                     .map_err(io::Error::from)?,
             );
             let id = LaneId(number as u16);
-            let lane = Lane::new(id, app.clone(), listeners, wake.clone(), running.shared.clone())?;
+            let lane = Lane::new(id, app.clone(), listeners, wake.clone(), shared.clone())?;
             let thread = thread::Builder::new().name(format!("host-{number}"));
             let thread = thread.spawn(move || lane.run())?;
             running.lanes.push(LaneThread { wake, thread });
@@ -150,7 +151,9 @@ impl Host {
 
 /// State that lanes share.
 struct Shared {
-    bounds: Bounds,
+    budget: Budget,
+    idle_timeout: Duration,
+    request_timeout: Option<Duration>,
     counters: SharedCounters,
     /// Whether connections are to end behind the reply at hand.
     is_draining: AtomicBool,
@@ -167,13 +170,14 @@ struct LaneThread {
 #[derive(Clone)]
 pub struct HostControl {
     shared: Arc<Shared>,
+    /// Adds the application's own counts.
     metrics: ReadMetrics,
 }
 
 impl HostControl {
     /// Connections at present.
     pub fn connections(&self) -> usize {
-        self.shared.bounds.connections()
+        self.shared.budget.taken()[0]
     }
 
     /// The counters so far, of all lanes together.
@@ -197,9 +201,7 @@ impl std::fmt::Debug for HostControl {
 
 /// A service that runs. Dropping it ends its threads, and resets its connections.
 pub struct RunningHost {
-    shared: Arc<Shared>,
-    /// Adds the application's own counts.
-    metrics: ReadMetrics,
+    control: HostControl,
     lanes: Vec<LaneThread>,
     addresses: Vec<SocketAddr>,
 }
@@ -212,7 +214,7 @@ impl RunningHost {
 
     /// Looks at it, for as long as it is wanted.
     pub fn control(&self) -> HostControl {
-        HostControl { shared: self.shared.clone(), metrics: self.metrics.clone() }
+        self.control.clone()
     }
 
     /// Whether a lane has ended by itself, which none should.
@@ -222,7 +224,7 @@ impl RunningHost {
 
     /// Accepts nothing more; closes idle connections, and the others behind the reply at hand.
     pub fn drain(&self) {
-        self.shared.is_draining.store(true, Ordering::Release);
+        self.control.shared.is_draining.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -235,7 +237,7 @@ impl RunningHost {
         while lanes.iter().any(|lane| !lane.thread.is_finished()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
-        let (mut report, control) = (HostReport::default(), self.control());
+        let mut report = HostReport::default();
         for (number, lane) in lanes.into_iter().enumerate() {
             match lane.thread.is_finished() {
                 false => report.running.push(number),
@@ -243,12 +245,12 @@ impl RunningHost {
                 true => {}
             }
         }
-        HostReport { totals: control.totals(), metrics: control.metrics(), ..report }
+        HostReport { totals: self.control.totals(), metrics: self.control.metrics(), ..report }
     }
 
     fn end(&self) {
-        self.shared.is_draining.store(true, Ordering::Release);
-        self.shared.is_ending.store(true, Ordering::Release);
+        self.control.shared.is_draining.store(true, Ordering::Release);
+        self.control.shared.is_ending.store(true, Ordering::Release);
         self.wake();
     }
 

@@ -93,7 +93,7 @@ pub enum MembersError {
 
 /// A service over TCP: what the lanes of a run are built from.
 pub struct TcpServer {
-    program: Box<dyn Program>,
+    program: Program,
     network: Arc<Network>,
     shared: Arc<Shared>,
     lanes: usize,
@@ -108,8 +108,8 @@ impl TcpServer {
     ///
     /// # Errors
     /// [`ServeError`] when listeners contradict each other or the network, or there are none.
-    pub fn new(
-        app: impl Application,
+    pub fn new<A: Application>(
+        app: A,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
         network: Arc<Network>,
@@ -119,10 +119,14 @@ impl TcpServer {
         if listeners.is_empty() {
             return Err(ServeError::NoListener);
         }
-        let app = Arc::new(app);
-        let counting = app.clone();
+        let requests = Arc::new(Requests { app: Arc::new(app), clients: Mutex::default() });
+        let (counting, handled) = (requests.app.clone(), requests.clone());
         let metrics = Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics));
-        let program = Box::new(Requests { app, clients: Mutex::default() });
+        let program = Program {
+            service: Box::new(move |lane, server| handled.service(lane, server)),
+            shard: shard_of::<Conversations<A>>,
+            members: Some(requests),
+        };
         TcpServer::of(program, metrics, listeners, limits, network, lanes, secret)
     }
 
@@ -130,8 +134,8 @@ impl TcpServer {
     ///
     /// # Errors
     /// [`ServeError`] when listeners contradict each other or the network.
-    pub fn with_handler(
-        handler: impl Handler,
+    pub fn with_handler<H: Handler>(
+        handler: H,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
         network: Arc<Network>,
@@ -141,7 +145,12 @@ impl TcpServer {
         let handler = Arc::new(handler);
         let counting = handler.clone();
         let metrics = Arc::new(move |metrics: &mut Metrics| counting.metrics(metrics));
-        TcpServer::of(Box::new(Events(handler)), metrics, listeners, limits, network, lanes, secret)
+        let readiness = move |lane, server: &TcpServer| {
+            service_of(lane, Readiness::new(lane, handler.clone(), server.shared.clone()), server)
+        };
+        let (service, shard) = (Box::new(readiness), shard_of::<Readiness<H>>);
+        let program = Program { service, shard, members: None };
+        TcpServer::of(program, metrics, listeners, limits, network, lanes, secret)
     }
 
     /// Has requests of an application timed, stage by stage; see [`ServeControl::request_times`]. Of no meaning to a handler of
@@ -159,7 +168,7 @@ impl TcpServer {
     }
 
     fn of(
-        program: Box<dyn Program>,
+        program: Program,
         metrics: ReadMetrics,
         listeners: Vec<ListenerConfig>,
         limits: ServeConfig,
@@ -195,8 +204,7 @@ impl TcpServer {
     /// # Errors
     /// [`MembersError`] when there are no requests, or the pool does not start or is for another number of lanes.
     pub fn start_members(&self, config: &PoolConfig) -> Result<Pool, MembersError> {
-        self.check_lanes(config)?;
-        self.program.start_members(config, self.clock())
+        self.members_of(config)?.start(config, self.clock())
     }
 
     /// As [`TcpServer::start_members`], for tests: members do a request whenever the result is called, with any number that
@@ -205,8 +213,7 @@ impl TcpServer {
     /// # Errors
     /// As [`TcpServer::start_members`].
     pub fn step_members(&self, config: &PoolConfig) -> Result<StepMembers, MembersError> {
-        self.check_lanes(config)?;
-        self.program.step_members(config, self.clock())
+        self.members_of(config)?.step(config, self.clock())
     }
 
     /// What requests are timed by, if they are.
@@ -214,11 +221,11 @@ impl TcpServer {
         self.times.as_ref().map(|times| times.clock.clone())
     }
 
-    fn check_lanes(&self, config: &PoolConfig) -> Result<(), MembersError> {
-        match config.lanes == self.lanes {
-            true => Ok(()),
-            false => Err(MembersError::Lanes { pool: config.lanes, run: self.lanes }),
+    fn members_of(&self, config: &PoolConfig) -> Result<&dyn RequestMembers, MembersError> {
+        if config.lanes != self.lanes {
+            return Err(MembersError::Lanes { pool: config.lanes, run: self.lanes });
         }
+        self.program.members.as_deref().ok_or(MembersError::NoRequests)
     }
 
     /// Prepares the service for a scheduler. The run has to have its [`AvailableScheduler::sharing`].
@@ -229,7 +236,7 @@ impl TcpServer {
         if scheduler.sharing().is_none() {
             return Ok(self);
         }
-        if !self.program.answers_requests() || self.ports.is_some() {
+        if self.program.members.is_none() || self.ports.is_some() {
             return Err(ServeError::Scheduler(scheduler));
         }
         Ok(self.handling_apart())
@@ -267,7 +274,7 @@ impl TcpServer {
 
     /// What lane `lane` runs.
     pub fn service(&self, lane: LaneId) -> Box<dyn Service> {
-        self.program.service(lane, self)
+        (self.program.service)(lane, self)
     }
 
     /// The shards of the run, without connections.
@@ -288,7 +295,7 @@ impl TcpServer {
             let (fragments, memory) =
                 (FragmentTracker::new(fragments), self.shared.budget.of_shard());
             budgets.push(memory.clone());
-            self.program.shard(ShardId(number as u16), ShardParts { table, fragments, memory })
+            (self.program.shard)(ShardId(number as u16), ShardParts { table, fragments, memory })
         };
         let shards = tables.into_iter().enumerate().map(shard).collect();
         *self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner) = budgets;
@@ -301,22 +308,22 @@ impl TcpServer {
     }
 }
 
-/// What uses the connections: the types of its parts are known here alone.
-trait Program: Send + Sync {
-    /// Whether it sees requests, which can be handled without their connections.
-    fn answers_requests(&self) -> bool;
+/// Makes what a lane runs.
+type MakeService = dyn Fn(LaneId, &TcpServer) -> Box<dyn Service> + Send + Sync;
 
-    fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service>;
+/// The program that uses the connections: the types of its parts are known where it is made.
+struct Program {
+    service: Box<MakeService>,
+    shard: fn(ShardId, ShardParts) -> Box<Shard>,
+    /// There where the program sees requests, which can be handled without their connections.
+    members: Option<Arc<dyn RequestMembers>>,
+}
 
-    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard>;
+/// Makes members of a pool that handle requests.
+trait RequestMembers: Send + Sync {
+    fn start(&self, config: &PoolConfig, clock: MembersClock) -> Result<Pool, MembersError>;
 
-    fn start_members(&self, _: &PoolConfig, _: MembersClock) -> Result<Pool, MembersError> {
-        Err(MembersError::NoRequests)
-    }
-
-    fn step_members(&self, _: &PoolConfig, _: MembersClock) -> Result<StepMembers, MembersError> {
-        Err(MembersError::NoRequests)
-    }
+    fn step(&self, config: &PoolConfig, clock: MembersClock) -> Result<StepMembers, MembersError>;
 }
 
 /// What members time requests by, if they do.
@@ -332,14 +339,7 @@ struct Requests<A: Application> {
     clients: Mutex<Vec<Option<RequestClient<A>>>>,
 }
 
-/// A handler, which sees events.
-struct Events<H>(Arc<H>);
-
-impl<A: Application> Program for Requests<A> {
-    fn answers_requests(&self) -> bool {
-        true
-    }
-
+impl<A: Application> Requests<A> {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let (app, shared) = (self.app.clone(), server.shared.clone());
@@ -354,35 +354,6 @@ impl<A: Application> Program for Requests<A> {
         }
     }
 
-    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {
-        shard_of::<Conversations<A>>(id, parts)
-    }
-
-    fn start_members(
-        &self,
-        config: &PoolConfig,
-        clock: MembersClock,
-    ) -> Result<Pool, MembersError> {
-        let app = self.app.clone();
-        let (pool, clients) =
-            Pool::start(config, move |member| handling(app.clone(), member, clock.clone()))?;
-        self.give(clients);
-        Ok(pool)
-    }
-
-    fn step_members(
-        &self,
-        config: &PoolConfig,
-        clock: MembersClock,
-    ) -> Result<StepMembers, MembersError> {
-        let work = |member| handling(self.app.clone(), member, clock.clone());
-        let (mut pool, clients) = Stepped::new(config, work)?;
-        self.give(clients);
-        Ok(Box::new(move |choice| pool.step(choice)))
-    }
-}
-
-impl<A: Application> Requests<A> {
     /// Keeps the clients until lanes take theirs.
     fn give(&self, clients: Vec<RequestClient<A>>) {
         let mut place = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -390,17 +361,20 @@ impl<A: Application> Requests<A> {
     }
 }
 
-impl<H: Handler> Program for Events<H> {
-    fn answers_requests(&self) -> bool {
-        false
+impl<A: Application> RequestMembers for Requests<A> {
+    fn start(&self, config: &PoolConfig, clock: MembersClock) -> Result<Pool, MembersError> {
+        let app = self.app.clone();
+        let (pool, clients) =
+            Pool::start(config, move |member| handling(app.clone(), member, clock.clone()))?;
+        self.give(clients);
+        Ok(pool)
     }
 
-    fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
-        service_of(lane, Readiness::new(lane, self.0.clone(), server.shared.clone()), server)
-    }
-
-    fn shard(&self, id: ShardId, parts: ShardParts) -> Box<Shard> {
-        shard_of::<Readiness<H>>(id, parts)
+    fn step(&self, config: &PoolConfig, clock: MembersClock) -> Result<StepMembers, MembersError> {
+        let work = |member| handling(self.app.clone(), member, clock.clone());
+        let (mut pool, clients) = Stepped::new(config, work)?;
+        self.give(clients);
+        Ok(Box::new(move |choice| pool.step(choice)))
     }
 }
 

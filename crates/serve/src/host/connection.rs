@@ -132,7 +132,7 @@ impl<A: Application> Connection<A> {
             self.read(shared, buffer, now)?;
         }
         let mut done = Done::default();
-        let turn = self.exchange.advance(app, worker, &shared.bounds, &mut done);
+        let turn = self.exchange.advance(app, worker, shared.budget.limits(), &mut done);
         SharedCounters::add(&shared.counters.requests, done.requests);
         SharedCounters::add(&shared.counters.too_large, done.too_large);
         self.note_arriving(done, now);
@@ -159,13 +159,12 @@ impl<A: Application> Connection<A> {
 
     /// Ends what has taken too long at `now`, as the bounds state.
     pub(super) fn check_times(&mut self, app: &A, shared: &Shared, now: Instant) -> Next {
-        let bounds = &shared.bounds;
         let is_past =
             |since: Instant, bound: Duration| now.saturating_duration_since(since) >= bound;
-        if self.lingers_since.is_some_and(|since| is_past(since, bounds.limits.linger)) {
+        if self.lingers_since.is_some_and(|since| is_past(since, shared.budget.limits().linger)) {
             return Next::Over(self.good_end());
         }
-        let late = self.arriving_since.zip(bounds.request_timeout);
+        let late = self.arriving_since.zip(shared.request_timeout);
         if late.is_some_and(|(since, bound)| is_past(since, bound)) {
             self.arriving_since = None;
             return match self.exchange.time_out(app) {
@@ -176,7 +175,7 @@ impl<A: Application> Connection<A> {
                 false => Next::Over(End::Late),
             };
         }
-        match is_past(self.moved, bounds.idle_timeout) {
+        match is_past(self.moved, shared.idle_timeout) {
             true => Next::Over(End::Idle),
             false => Next::Wait,
         }
@@ -209,14 +208,15 @@ impl<A: Application> Connection<A> {
 
     /// Gives back what it has of the shared memory.
     pub(super) fn release(&mut self, shared: &Shared) {
-        shared.bounds.account(std::mem::take(&mut self.accounted), 0);
-        shared.bounds.release();
+        shared.budget.memory().recharge(&mut self.accounted, 0);
+        shared.budget.close();
     }
 
     fn account(&mut self, app: &A, shared: &Shared) -> bool {
         let bytes = self.exchange.bytes(app);
-        let before = std::mem::replace(&mut self.accounted, bytes);
-        shared.bounds.account(before, bytes)
+        let (before, memory) = (self.accounted, shared.budget.memory());
+        memory.recharge(&mut self.accounted, bytes);
+        bytes <= before || !memory.is_exceeded()
     }
 
     fn note_arriving(&mut self, done: Done, now: Instant) {

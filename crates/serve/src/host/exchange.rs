@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::bounds::Bounds;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
+use crate::config::ServeConfig;
 
 /// Bytes of replies that wait for the socket at most, before the last one of them.
 const ROOM: usize = 64 << 10;
@@ -146,7 +146,7 @@ impl<A: Application> Exchange<A> {
         &mut self,
         app: &A,
         worker: &mut A::Worker,
-        bounds: &Bounds,
+        limits: &ServeConfig,
         done: &mut Done,
     ) -> Turn {
         loop {
@@ -157,12 +157,12 @@ impl<A: Application> Exchange<A> {
                     self.step = Step::Parsing;
                     Some(Turn::Again)
                 }
-                Step::Parsing => self.parse(app, bounds),
+                Step::Parsing => self.parse(app, limits),
                 Step::Handling(request) => {
                     let handled = app.handle(worker, request);
                     self.note_handled(handled, done)
                 }
-                Step::Writing(writing) => self.write(app, writing, bounds, done),
+                Step::Writing(writing) => self.write(app, writing, limits, done),
             };
             if let Some(turn) = turn {
                 return turn;
@@ -170,7 +170,7 @@ impl<A: Application> Exchange<A> {
         }
     }
 
-    fn parse(&mut self, app: &A, bounds: &Bounds) -> Option<Turn> {
+    fn parse(&mut self, app: &A, limits: &ServeConfig) -> Option<Turn> {
         let bytes = &self.input[self.taken..];
         if bytes.is_empty() || bytes.len() < self.need {
             self.step = Step::Parsing;
@@ -180,7 +180,7 @@ impl<A: Application> Exchange<A> {
             Parsed::Need(need) => {
                 self.need = need.max(bytes.len() + 1);
                 self.step = Step::Parsing;
-                match self.need > bounds.limits.longest_request {
+                match self.need > limits.longest_request {
                     true => Some(Turn::Abort),
                     false => Some(Turn::Input),
                 }
@@ -221,10 +221,10 @@ impl<A: Application> Exchange<A> {
         &mut self,
         app: &A,
         mut writing: Writing<A::Reply>,
-        bounds: &Bounds,
+        limits: &ServeConfig,
         done: &mut Done,
     ) -> Option<Turn> {
-        let (before, most) = (self.output.len(), bounds.limits.reply_memory);
+        let (before, most) = (self.output.len(), limits.reply_memory);
         if before >= ROOM {
             self.step = Step::Writing(writing);
             return Some(Turn::Room);

@@ -168,14 +168,16 @@ impl<A: Application> Lane<A> {
     fn accept(&mut self, listener: usize, now: Instant) {
         for _ in 0..ACCEPTS {
             match self.listeners.0[listener].accept() {
-                Ok((socket, peer)) => match self.shared.bounds.admit() {
-                    true => self.add(socket, peer, now),
-                    false => {
-                        SharedCounters::add(&self.shared.counters.refused, 1);
-                        // It is closed either way.
-                        let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+                Ok((socket, peer)) => {
+                    match self.shared.budget.open_at_once(self.shared.budget.memory()) {
+                        Ok(()) => self.add(socket, peer, now),
+                        Err(_) => {
+                            SharedCounters::add(&self.shared.counters.refused, 1);
+                            // It is closed either way.
+                            let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+                        }
                     }
-                },
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The peer was faster.
@@ -205,7 +207,7 @@ impl<A: Application> Lane<A> {
             if made.is_err() {
                 self.note_panic();
             }
-            self.shared.bounds.release();
+            self.shared.budget.close();
             return;
         };
         SharedCounters::add(&self.shared.counters.accepted, 1);

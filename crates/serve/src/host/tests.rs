@@ -173,13 +173,17 @@ fn a_long_reply_to_a_slow_reader_takes_the_memory_of_a_piece() {
         assert!(count > 0, "the stream ends after {got}");
         let of_reply = count.min(20_000_000 - got);
         assert!(buffer[..of_reply].iter().all(|byte| *byte == b'x'));
-        assert!(host.shared.bounds.bytes() < 1 << 20, "{}", host.shared.bounds.bytes());
+        assert!(
+            host.control.shared.budget.memory().used() < 1 << 20,
+            "{}",
+            host.control.shared.budget.memory().used()
+        );
         got += count;
     }
     stream.shutdown(Shutdown::Write).unwrap();
     stream.read_to_end(&mut buffer).unwrap();
     wait_until("the connection ends", || host.control().connections() == 0);
-    assert_eq!(host.shared.bounds.bytes(), 0);
+    assert_eq!(host.control.shared.budget.memory().used(), 0);
     assert_eq!(finish(host).totals.bytes_written, 20_000_000 + 6);
 }
 
@@ -202,7 +206,7 @@ fn peers_that_vanish_reset_or_panic_leave_nothing_behind() {
     wait_until("all connections end", || {
         host.control().connections() == 0 && host.control().totals().accepted == 3
     });
-    assert_eq!(host.shared.bounds.bytes(), 0);
+    assert_eq!(host.control.shared.budget.memory().used(), 0);
     assert_eq!(ask(address, b"still here\n"), b"still here\n");
     let report = finish(host);
     assert_eq!((report.totals.panics, report.totals.aborted), (1, 1));
