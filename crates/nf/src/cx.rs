@@ -136,7 +136,9 @@ impl Scope<'_> {
     /// The same context for one function of a chain.
     #[inline]
     pub(crate) fn cx<'b, S>(&'b mut self, shard: &'b mut S) -> Cx<'b, S> {
-        Cx { shard, scope: self.reborrow() }
+        let scope =
+            Scope { requests: self.requests, outbox: self.outbox, pool: self.pool, ..*self };
+        Cx { shard, scope }
     }
 
     /// The same context, but for the flow that `requests` are about, with these flows to look at.
@@ -145,19 +147,7 @@ impl Scope<'_> {
         requests: &'b mut Requests,
         flows: Option<&'b FlowTable>,
     ) -> Scope<'b> {
-        Scope { requests, flows, ..self.reborrow() }
-    }
-
-    #[inline]
-    pub(crate) fn reborrow(&mut self) -> Scope<'_> {
-        Scope {
-            now: self.now,
-            shard: self.shard,
-            requests: self.requests,
-            outbox: self.outbox,
-            pool: self.pool,
-            flows: self.flows,
-        }
+        Scope { requests, flows, outbox: self.outbox, pool: self.pool, ..*self }
     }
 }
 

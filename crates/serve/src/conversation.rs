@@ -232,51 +232,30 @@ impl<A: Application> DeferredRequests<Stream<A>> for Conversations<A> {
 }
 
 impl<A: Application> Conversations<A> {
-    pub(crate) fn new(lane: LaneId, app: Arc<A>, shared: Arc<Shared>) -> Conversations<A> {
-        let worker = app.worker(lane);
-        Conversations { worker: Some(worker), ..Conversations::without_worker(lane, app, shared) }
-    }
-
-    /// Has requests handled by members of a pool.
-    pub(crate) fn handled_by(
-        client: RequestClient<A>,
+    /// Requests are handled in the turn of their connection; or by members of a pool, if there is a client of it; or else by the lane
+    /// when it has given the shards back, if it `handles_apart`.
+    pub(crate) fn new(
         lane: LaneId,
         app: Arc<A>,
         shared: Arc<Shared>,
+        (client, handles_apart): (Option<RequestClient<A>>, bool),
+        times: Option<TimesMeter>,
     ) -> Conversations<A> {
-        let apart = Some(Apart::new(Some(client)));
-        Conversations { apart, ..Conversations::without_worker(lane, app, shared) }
-    }
-
-    fn without_worker(lane: LaneId, app: Arc<A>, shared: Arc<Shared>) -> Conversations<A> {
-        let counters = shared.counters(lane);
         Conversations {
             lane,
+            worker: client.is_none().then(|| app.worker(lane)),
             app,
-            worker: None,
+            counters: shared.counters(lane),
             shared,
-            counters,
             current: Box::new(Pending::new()),
             input: Vec::new(),
             reads_here: true,
             piece: Vec::new(),
             boxes: Vec::new(),
-            apart: None,
+            apart: (handles_apart || client.is_some()).then(|| Apart::new(client)),
             turn_of: None,
-            times: None,
+            times: times.map(Box::new),
         }
-    }
-
-    /// Times requests, if that is asked for.
-    pub(crate) fn timing(mut self, times: Option<TimesMeter>) -> Conversations<A> {
-        self.times = times.map(Box::new);
-        self
-    }
-
-    /// Has requests handled when the shards have been given back, and not in the turn of their connection.
-    pub(crate) fn handling_apart(mut self) -> Conversations<A> {
-        self.apart = Some(Apart::new(None));
-        self
     }
 
     #[cold]

@@ -22,7 +22,7 @@ mod upload;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_base::{ClockSource, LaneId, Time};
@@ -40,7 +40,6 @@ use self::reply::{DateField, Envelope, Persistence};
 pub use self::settings::{HttpConfig, registration};
 use self::status::Status;
 use self::tree::Tree;
-use self::upload::Permits;
 pub use self::upload::Upload;
 use crate::application::{Application, Encoded, Handled, Parsed, ReplyBuffer};
 
@@ -55,7 +54,8 @@ pub struct Http {
     config: HttpConfig,
     /// Since 1970.
     clock: Arc<dyn ClockSource>,
-    permits: Permits,
+    /// Uploads that may begin.
+    permits: Arc<AtomicUsize>,
     /// Held while conditions are evaluated and a file gets its name, so that no other upload comes between.
     finishing: Mutex<()>,
     /// Uploads that are finished: what workers know of files is from before, if they were fewer.
@@ -101,7 +101,7 @@ impl Http {
     /// When the directory cannot be opened.
     pub fn new(config: HttpConfig, clock: Arc<dyn ClockSource>) -> io::Result<Http> {
         let tree = Tree::open(&config.root)?;
-        let (permits, finishing) = (Permits::new(UPLOADS), Mutex::default());
+        let (permits, finishing) = (Arc::new(UPLOADS.into()), Mutex::default());
         Ok(Http { tree, config, clock, permits, finishing, uploads: AtomicU64::new(0) })
     }
 

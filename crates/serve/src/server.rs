@@ -343,15 +343,9 @@ impl<A: Application> Requests<A> {
     fn service(&self, lane: LaneId, server: &TcpServer) -> Box<dyn Service> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let (app, shared) = (self.app.clone(), server.shared.clone());
-        if let Some(client) = clients.get_mut(lane.index()).and_then(Option::take) {
-            let conversations = Conversations::handled_by(client, lane, app, shared);
-            return service_of(lane, conversations.timing(server.times_meter(lane)), server);
-        }
-        let conversations = Conversations::new(lane, app, shared).timing(server.times_meter(lane));
-        match server.handles_apart {
-            true => service_of(lane, conversations.handling_apart(), server),
-            false => service_of(lane, conversations, server),
-        }
+        let client = clients.get_mut(lane.index()).and_then(Option::take);
+        let (handling, times) = ((client, server.handles_apart), server.times_meter(lane));
+        service_of(lane, Conversations::new(lane, app, shared, handling, times), server)
     }
 
     /// Keeps the clients until lanes take theirs.

@@ -54,15 +54,6 @@ pub struct WorkWorker {
     meter: Arc<Meter>,
 }
 
-/// A request whose class and time are drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct DrawnRequest {
-    number: u64,
-    length: u32,
-    class: u8,
-    target: u64,
-}
-
 impl Work {
     /// `buffer` bytes per worker are read by work that reads memory; other work has none. Worker `n` runs on `cores[n]`, where
     /// there is one: its buffer is written there first, so that it lies on that core's node.
@@ -106,7 +97,8 @@ impl Work {
 impl Application for Work {
     type Conn = ();
     type Worker = WorkWorker;
-    type Request = DrawnRequest;
+    /// The reply, without the time that the request takes.
+    type Request = WorkReply;
     type Reply = Option<WorkReply>;
 
     fn worker(&self, lane: LaneId) -> WorkWorker {
@@ -115,7 +107,7 @@ impl Application for Work {
 
     fn accept(&self, _: SocketAddr) {}
 
-    fn parse(&self, (): &mut (), bytes: &[u8]) -> Parsed<DrawnRequest, Option<WorkReply>> {
+    fn parse(&self, (): &mut (), bytes: &[u8]) -> Parsed<WorkReply, Option<WorkReply>> {
         match WorkRequest::parse(bytes) {
             Ok(request) => {
                 let (class, target) = match request.time {
@@ -123,8 +115,8 @@ impl Application for Work {
                     time => (request.class, time),
                 };
                 let WorkRequest { number, length, .. } = request;
-                let drawn = DrawnRequest { number, length, class, target };
-                Parsed::Request { request: drawn, len: length as usize, class }
+                let request = WorkReply { number, length, class, target, took: 0 };
+                Parsed::Request { request, len: length as usize, class }
             }
             Err(FrameError::Partial(needed)) => Parsed::Need(needed),
             Err(FrameError::Wrong(_)) => Parsed::Refuse(None),
@@ -134,14 +126,14 @@ impl Application for Work {
     fn handle(
         &self,
         worker: &mut WorkWorker,
-        request: DrawnRequest,
-    ) -> Handled<DrawnRequest, Option<WorkReply>> {
-        let DrawnRequest { number, length, class, target } = request;
+        request: WorkReply,
+    ) -> Handled<WorkReply, Option<WorkReply>> {
+        let WorkReply { class, target, .. } = request;
         let start = self.clock.cycles();
         worker.computation.run(self.operations.of(target));
         let took = self.clock.nanos_between(start, self.clock.cycles());
         worker.meter.record(class, target, took);
-        Handled::Done(Some(WorkReply { number, length, class, target, took }))
+        Handled::Done(Some(WorkReply { took, ..request }))
     }
 
     fn encode(

@@ -36,24 +36,17 @@ struct Open {
     _permit: Permit,
 }
 
-/// What may be under way at a time.
-#[derive(Clone, Debug)]
-pub(super) struct Permits(Arc<AtomicUsize>);
-
 /// One upload of those that may be under way.
 #[derive(Debug)]
 struct Permit(Arc<AtomicUsize>);
 
-impl Permits {
-    pub(super) fn new(count: usize) -> Permits {
-        Permits(Arc::new(AtomicUsize::new(count)))
-    }
-
-    fn take(&self) -> Option<Permit> {
+impl Permit {
+    /// Takes one of the permits that are left.
+    fn take(left: &Arc<AtomicUsize>) -> Option<Permit> {
         // Relaxed: the count publishes nothing.
         let less = |count: usize| count.checked_sub(1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
-        Some(Permit(self.0.clone()))
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
+        Some(Permit(left.clone()))
     }
 }
 
@@ -68,14 +61,14 @@ impl Upload {
     pub(super) fn begin(
         &self,
         tree: &Tree,
-        permits: &Permits,
+        permits: &Arc<AtomicUsize>,
         path: &str,
         conditions: Option<Box<Conditions>>,
         now: i64,
     ) -> Result<(), Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         check(conditions.as_deref(), tree, path, now)?;
-        let permit = permits.take().ok_or(Status::UNAVAILABLE)?;
+        let permit = Permit::take(permits).ok_or(Status::UNAVAILABLE)?;
         *state = Some(Open::new(tree, path, conditions, permit).map_err(status_of)?);
         Ok(())
     }
