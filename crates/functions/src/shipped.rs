@@ -11,16 +11,16 @@ use crate::{AntiDdos, Bridge, Firewall, Lb, Monitor, Nat, Policer, Portscan};
 /// transaction for a burst there, and one for each packet in a chain that is put together at run time. A static: a constant would
 /// be compiled once more by each crate that names it.
 pub static CHAINS: &[StaticChain] = &[
-    alone::<Firewall, Owned>,
-    alone::<Nat, Owned>,
-    pair::<Firewall, Nat>,
-    alone::<Lb, Owned>,
-    alone::<Monitor, Owned>,
-    alone::<Policer, Owned>,
-    alone::<AntiDdos, OnObjects>,
-    alone::<Bridge, OnObjects>,
-    alone::<Portscan, OnObjects>,
-    alone::<SharedNat, OnObjects>,
+    alone::<Firewall, Owned>(),
+    alone::<Nat, Owned>(),
+    pair::<Firewall, Nat>(),
+    alone::<Lb, Owned>(),
+    alone::<Monitor, Owned>(),
+    alone::<Policer, Owned>(),
+    alone::<AntiDdos, OnObjects>(),
+    alone::<Bridge, OnObjects>(),
+    alone::<Portscan, OnObjects>(),
+    alone::<SharedNat, OnObjects>(),
 ];
 
 /// A chain that forwards everything; with a network layer, a router.

@@ -21,7 +21,7 @@ use rheostat_base::{Counter, DropReason, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::{BURST, Mbuf};
 use rheostat_run::{
-    Batch, BurstStage, Entry, Metrics, MetricsPart, OffloadingService, Output, PacketInfo, Routes,
+    Batch, BurstStage, Metrics, MetricsPart, OffloadingService, Output, PacketInfo, Routes,
     Service, ServiceSpec, ShardSet,
 };
 use rheostat_state::{FlowId, Probe};
@@ -38,11 +38,8 @@ use crate::verdict::{Outcome, Verdict};
 
 /// How long it takes to visit every shard once for timers and periodic handlers.
 const ROUND: Duration = Duration::from_millis(512);
-/// Shards visited in a row by a lane that has next to no packets, which wakes up for it: with 128 shards, 16 times a second. A
-/// lane that has packets visits one at a time.
+/// Shards that a lane with next to no packets visits in a row: with 128 shards, it wakes up 16 times a second. Others visit one.
 const ROW: u32 = 16;
-/// Entries of flows looked at in a row at most, so that packets do not wait long.
-const RECLAIM: usize = 64;
 
 /// A chain as the service of one lane.
 #[derive(Debug)]
@@ -55,7 +52,7 @@ pub struct ChainService<C: Chain> {
     routes: Routes,
     /// Where devices have addresses: the network layer.
     stack: Option<Box<Stack>>,
-    /// What it said of each packet of the batch.
+    /// Its decision about each packet of the batch.
     admissions: Vec<Admission>,
     outbox: Outbox,
     /// What a chain on shared objects needs besides.
@@ -253,17 +250,11 @@ impl<C: Chain> ChainService<C> {
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
-        let (packets, found, probes) = batch.parts();
-        let info = &found[at];
-        out.set_now(info.now);
-        match goes_to_chain(self.admissions.get(place)) {
-            true => self.evaluate(&mut packets[at], info, probes[at], shards, out),
-            false => Ok(Verdict::Forward),
-        }
+        let (packets, infos, probes) = batch.parts();
+        self.evaluate(&mut packets[at], &infos[at], place, probes[at], shards, out)
     }
 
-    /// Whether a packet with this verdict leaves with others before and behind it. On a network, each that is not usual is looked
-    /// at on its own.
+    /// Whether a packet with this verdict leaves with others before and behind it. On a network, only usual ones do.
     fn stays(&self, verdict: Outcome<Verdict>, is_usual: bool) -> bool {
         let is_forwarded = verdict == Ok(Verdict::Forward) && !self.has_originated();
         is_forwarded && (is_usual || self.stack.is_none())
@@ -294,25 +285,26 @@ impl<C: Chain> ChainService<C> {
         if let Some(elsewhere) = self.elsewhere(info, shards, out) {
             return elsewhere.leave(packet, info, out);
         }
-        out.set_now(info.now);
-        let verdict = match goes_to_chain(self.admissions.get(place)) {
-            true => self.evaluate(&mut packet, info, probe, shards, out),
-            false => Ok(Verdict::Forward),
-        };
+        let verdict = self.evaluate(&mut packet, info, place, probe, shards, out);
         self.apply_verdict(packet, info.side(), place, verdict, out);
         self.send_originated(out);
     }
 
-    /// What the chain decides about a packet, which is noted if the packet is traced.
+    /// What the chain decides about the packet at `place`, if it gets the packet. It is noted if the packet is traced.
     #[inline(always)]
     fn evaluate(
         &mut self,
         packet: &mut Mbuf,
         info: &PacketInfo,
+        place: usize,
         probe: Probe,
         shards: &mut ShardSet,
         out: &mut Output,
     ) -> Outcome<Verdict> {
+        out.set_now(info.now);
+        if !goes_to_chain(self.admissions.get(place)) {
+            return Ok(Verdict::Forward);
+        }
         let traced = packet.mark() != 0;
         let known = traced && self.note_lookup(packet, info, shards, out);
         let verdict = self.evaluate_owned(packet, info, probe, shards, out);
@@ -397,29 +389,6 @@ impl<C: Chain> ChainService<C> {
         }
     }
 
-    /// Gives the next `row` shards their regular turns. Returns whether nothing due is left in them; if not, the next row begins
-    /// with the shard where something is.
-    fn visit_row(&mut self, row: u32, shards: &mut ShardSet, out: &mut Output, now: Time) -> bool {
-        let mut budget = RECLAIM;
-        for _ in 0..row {
-            let Some(id) = shards.next_owned(self.next_shard) else { return true };
-            self.next_shard = id;
-            if shards.enter(id) == Entry::Elsewhere {
-                // Another lane works on it: its turn comes with the next poll.
-                return false;
-            }
-            let left = self.visit(id, shards, out, now, budget);
-            self.end_tables(shards);
-            shards.leave();
-            match left {
-                Some(left) => budget = left,
-                None => return false,
-            }
-            self.next_shard = ShardId(id.0.wrapping_add(1));
-        }
-        true
-    }
-
     /// Gives the entries of removed flows back, now that no packet of the burst can still find them.
     fn end_tables(&mut self, shards: &mut ShardSet) {
         for shard in self.dirty.drain(..) {
@@ -462,10 +431,7 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
-        match self.lets_flows_leave() {
-            true => Some(self),
-            false => None,
-        }
+        self.lets_flows_leave().then_some(self as &mut dyn OffloadingService)
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
@@ -510,28 +476,25 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        match &self.stack {
-            None => Some(self.next_tick),
-            Some(stack) => Some(self.next_tick.min(stack.next_deadline())),
-        }
+        let of_stack = self.stack.as_ref().map(|stack| stack.next_deadline());
+        Some(of_stack.map_or(self.next_tick, |deadline| deadline.min(self.next_tick)))
     }
 
     fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {
         match part {
             MetricsPart::Lane => {
-                for (name, count) in self.spec.counts.iter().zip(&self.counts) {
-                    metrics.add(name, count.get());
-                }
-                return;
+                let counts = self.spec.counts.iter().zip(&self.counts);
+                counts.for_each(|(name, count)| metrics.add(name, count.get()));
             }
-            MetricsPart::Shard(shard) => return self.chain.metrics(Some(shard.local()), metrics),
-            MetricsPart::Shared => self.chain.metrics(None, metrics),
-        }
-        if let Some(objects) = self.chain.objects() {
-            let total = objects.profile().total();
-            metrics.add("transactions", total.commits);
-            metrics.add("transactions_aborted", total.aborts);
-            metrics.add("transactions_alone", total.alone);
+            MetricsPart::Shard(shard) => self.chain.metrics(Some(shard.local()), metrics),
+            MetricsPart::Shared => {
+                self.chain.metrics(None, metrics);
+                let Some(objects) = self.chain.objects() else { return };
+                let total = objects.profile().total();
+                metrics.add("transactions", total.commits);
+                metrics.add("transactions_aborted", total.aborts);
+                metrics.add("transactions_alone", total.alone);
+            }
         }
     }
 }

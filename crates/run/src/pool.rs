@@ -6,7 +6,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `client` | the lane's end: hands tasks to members, returns outcomes as they come |
-//! | `waiting` | what waits at the lane for outcomes |
+//! | `slots` | values that wait at the lane for outcomes, or for their turn |
 //! | `packets`, `order` | a client of packets: lets them out in their order, per shard |
 //! | `queueing` | which member gets a task, and when |
 //! | `channel` | the rings between one lane and one member |
@@ -28,9 +28,9 @@ mod order;
 mod packets;
 mod queueing;
 mod report;
+mod slots;
 mod stepped;
 mod team;
-mod waiting;
 
 pub use channel::Lost;
 pub use client::PoolClient;
@@ -51,7 +51,7 @@ use rheostat_base::{CoreId, sync};
 use rheostat_kernel::core_set::{CoreError, pin_current_thread};
 use thiserror::Error;
 
-use self::channel::{Back, Front, MemberState, NotifierSlot};
+use self::channel::{Back, Front, MemberState, NotifierSlot, TasksIn, TasksOut};
 use self::member::{Member, Seat, TasksDone};
 use self::team::{Team, Thief};
 use crate::notifier::EventNotifier;
@@ -261,25 +261,18 @@ fn connect<W, T, R>(
             // A member may answer all tasks of its lane, if it takes them from others.
             let (replies_in, replies_out) =
                 stamped_ring::ring(if team.is_some() { most } else { depth.max(2) });
-            let (front, back) = match &team {
+            let (tasks_in, tasks_out) = match &team {
                 Some((team, burst)) => (
-                    Front::of_team((team.clone(), number), replies_out, state),
-                    Back::of_team(
-                        Thief::new(number, team.clone(), *burst),
-                        replies_in,
-                        slot.clone(),
-                    ),
+                    TasksIn::Team(team.clone(), number),
+                    TasksOut::Team(Thief::new(number, team.clone(), *burst)),
                 ),
                 None => {
                     let (tasks_in, tasks_out) = stamped_ring::ring(depth.max(2));
-                    (
-                        Front::of_ring(tasks_in, replies_out, state),
-                        Back::of_ring(tasks_out, replies_in, slot.clone()),
-                    )
+                    (TasksIn::Ring(tasks_in), TasksOut::Ring(tasks_out))
                 }
             };
-            fronts.push(front);
-            backs[member].push(back);
+            fronts.push(Front::new(tasks_in, replies_out, state));
+            backs[member].push(Back::new(tasks_out, replies_in, slot.clone()));
         }
         clients.push(PoolClient::new(fronts, config, slot));
     }

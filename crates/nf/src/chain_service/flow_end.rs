@@ -1,7 +1,7 @@
-//! The end of flows: each on its own, and all of a shard whose time is up when the shard has its turn.
+//! The end of flows: each on its own, and all of a shard whose time is up when the shard has its regular turn.
 
 use rheostat_base::{ShardId, Time};
-use rheostat_run::{Output, ShardSet};
+use rheostat_run::{Entry, Output, ShardSet};
 use rheostat_state::{Expiry, FlowId, Shard};
 
 use super::ChainService;
@@ -9,6 +9,9 @@ use super::apart::{notify_end, without_packet};
 use crate::chain::Chain;
 use crate::cx::{Requests, Scope};
 use crate::verdict::Ending;
+
+/// Entries of flows looked at in a row at most, so that packets do not wait long.
+const RECLAIM: usize = 64;
 
 impl<C: Chain> ChainService<C> {
     /// Ends a flow: the functions are notified, and its entry leaves the table.
@@ -55,6 +58,35 @@ impl<C: Chain> ChainService<C> {
         if !chain.lapsed(local, scope, &mut entry) {
             self.end(flow, id, shards, out, now, Ending::Expired);
         }
+    }
+
+    /// Gives the next `row` shards their regular turns. Returns whether nothing due is left in them; if not, the next row begins
+    /// with the shard where something is.
+    pub(super) fn visit_row(
+        &mut self,
+        row: u32,
+        shards: &mut ShardSet,
+        out: &mut Output,
+        now: Time,
+    ) -> bool {
+        let mut budget = RECLAIM;
+        for _ in 0..row {
+            let Some(id) = shards.next_owned(self.next_shard) else { return true };
+            self.next_shard = id;
+            if shards.enter(id) == Entry::Elsewhere {
+                // Another lane works on it: its turn comes with the next poll.
+                return false;
+            }
+            let left = self.visit(id, shards, out, now, budget);
+            self.end_tables(shards);
+            shards.leave();
+            match left {
+                Some(left) => budget = left,
+                None => return false,
+            }
+            self.next_shard = ShardId(id.0.wrapping_add(1));
+        }
+        true
     }
 
     /// Gives a shard its regular turn: reclaims flows whose time is up, for which it looks at up to `budget` entries, and calls

@@ -10,8 +10,8 @@ use rheostat_base::sync::atomic::{AtomicBool, Ordering};
 use rheostat_base::sync::stamped_ring::{Consumer, Producer};
 use thiserror::Error;
 
+use super::slots::PoolSlot;
 use super::team::{Team, Thief};
-use super::waiting::Place;
 use crate::crew::LaneNotifier;
 use crate::notifier::EventNotifier;
 
@@ -32,14 +32,14 @@ pub(super) type Outcome<R> = Result<R, Lost>;
 /// A task on its way to a member.
 #[derive(Debug)]
 pub(super) struct Task<T> {
-    pub(super) place: Place,
+    pub(super) place: PoolSlot,
     pub(super) task: T,
 }
 
 /// What came of a task, on its way to the lane.
 #[derive(Debug)]
 pub(super) struct Answer<R> {
-    pub(super) place: Place,
+    pub(super) place: PoolSlot,
     pub(super) outcome: Outcome<R>,
 }
 
@@ -89,9 +89,11 @@ pub(super) struct Front<T, R> {
     has_ended: bool,
 }
 
+/// Where a lane puts tasks.
 #[derive(Debug)]
-enum TasksIn<T> {
+pub(super) enum TasksIn<T> {
     Ring(Producer<Task<T>>),
+    /// The queue of the member with this number.
     Team(Arc<Team<T>>, usize),
 }
 
@@ -103,32 +105,15 @@ pub(super) struct Back<T, R> {
     notifier: NotifierSlot,
 }
 
+/// Where a member finds tasks.
 #[derive(Debug)]
-enum TasksOut<T> {
+pub(super) enum TasksOut<T> {
     Ring(Consumer<Task<T>>),
     Team(Thief<T>),
 }
 
 impl<T, R> Front<T, R> {
-    /// The lane's end of a ring of tasks.
-    pub(super) fn of_ring(
-        tasks: Producer<Task<T>>,
-        replies: Consumer<Answer<R>>,
-        member: Arc<MemberState>,
-    ) -> Front<T, R> {
-        Front::new(TasksIn::Ring(tasks), replies, member)
-    }
-
-    /// The lane's end of the queue of a member of `team`.
-    pub(super) fn of_team(
-        (team, number): (Arc<Team<T>>, usize),
-        replies: Consumer<Answer<R>>,
-        member: Arc<MemberState>,
-    ) -> Front<T, R> {
-        Front::new(TasksIn::Team(team, number), replies, member)
-    }
-
-    fn new(
+    pub(super) fn new(
         tasks: TasksIn<T>,
         replies: Consumer<Answer<R>>,
         member: Arc<MemberState>,
@@ -217,22 +202,12 @@ impl<T, R> Front<T, R> {
 }
 
 impl<T, R> Back<T, R> {
-    /// The member's end of a ring of tasks.
-    pub(super) fn of_ring(
-        tasks: Consumer<Task<T>>,
+    pub(super) fn new(
+        tasks: TasksOut<T>,
         replies: Producer<Answer<R>>,
         notifier: NotifierSlot,
     ) -> Back<T, R> {
-        Back { tasks: TasksOut::Ring(tasks), replies, notifier }
-    }
-
-    /// The member's end of queues that members take from each other.
-    pub(super) fn of_team(
-        tasks: Thief<T>,
-        replies: Producer<Answer<R>>,
-        notifier: NotifierSlot,
-    ) -> Back<T, R> {
-        Back { tasks: TasksOut::Team(tasks), replies, notifier }
+        Back { tasks, replies, notifier }
     }
 
     /// Whether there are tasks that the member may take.

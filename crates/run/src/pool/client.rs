@@ -6,9 +6,12 @@ use rheostat_base::choice::{Outstanding, least_loaded_member, member_of_connecti
 
 use super::channel::{Answer, Front, NotifierSlot, Outcome, Task};
 use super::queueing::PoolQueueing;
-use super::waiting::{Place, WaitingTable};
+use super::slots::{PoolSlot, PoolSlots};
 use super::{Lost, PoolConfig};
 use crate::crew::LaneNotifier;
+
+/// The member of a task that no member has.
+const NO_MEMBER: u16 = u16::MAX;
 
 /// A lane's place at a [`super::Pool`]: tasks of type `T` go out, results of type `R` come back, and meanwhile a value of type `W`
 /// waits here for each. What comes of tasks comes in any order.
@@ -25,7 +28,8 @@ pub struct PoolClient<W, T, R> {
     queueing: PoolQueueing,
     /// Tasks that a member may have in its queue.
     depth: u32,
-    waiting: WaitingTable<W>,
+    /// Each with the member that was given its task, or [`NO_MEMBER`].
+    waiting: PoolSlots<(W, u16)>,
     /// Tasks that no member has, oldest first.
     central: VecDeque<Task<T>>,
     outcomes: VecDeque<(W, Outcome<R>)>,
@@ -38,13 +42,13 @@ impl<W, T, R> PoolClient<W, T, R> {
         config: &PoolConfig,
         notifier: NotifierSlot,
     ) -> PoolClient<W, T, R> {
-        let capacity = capacity(members.len(), config.depth);
+        let capacity = members.len() * config.depth;
         PoolClient {
             held: vec![0; members.len()],
             members,
             queueing: config.queueing,
             depth: u32::try_from(config.depth).unwrap_or(u32::MAX),
-            waiting: WaitingTable::new(capacity),
+            waiting: PoolSlots::new(capacity),
             central: VecDeque::with_capacity(capacity),
             outcomes: VecDeque::with_capacity(capacity),
             notifier,
@@ -62,9 +66,9 @@ impl<W, T, R> PoolClient<W, T, R> {
                 if self.has_ended() {
                     return Err((waits, task));
                 }
-                match self.waiting.enter(waits) {
+                match self.waiting.enter((waits, NO_MEMBER)) {
                     Ok(place) => self.central.push_back(Task { place, task }),
-                    Err(waits) => return Err((waits, task)),
+                    Err((waits, _)) => return Err((waits, task)),
                 }
                 self.feed(limit);
             }
@@ -73,9 +77,9 @@ impl<W, T, R> PoolClient<W, T, R> {
                 if self.load(member) >= self.depth {
                     return Err((waits, task));
                 }
-                match self.waiting.enter(waits) {
+                match self.waiting.enter((waits, NO_MEMBER)) {
                     Ok(place) => self.give(member, Task { place, task }),
-                    Err(waits) => return Err((waits, task)),
+                    Err((waits, _)) => return Err((waits, task)),
                 }
             }
         }
@@ -142,7 +146,7 @@ impl<W, T, R> PoolClient<W, T, R> {
                     self.lose_one(place);
                 }
             } else if self.members[member].has_ended() {
-                while let Some(place) = self.waiting.one_of(member as u16) {
+                while let Some(place) = self.waiting.find(|(_, of)| *of == member as u16) {
                     self.lose_one(place);
                 }
             }
@@ -154,7 +158,7 @@ impl<W, T, R> PoolClient<W, T, R> {
         }
     }
 
-    fn lose_one(&mut self, place: Place) {
+    fn lose_one(&mut self, place: PoolSlot) {
         let Some((waits, member)) = self.waiting.leave(place) else { return };
         if let Some(held) = self.held.get_mut(usize::from(member)) {
             *held -= 1;
@@ -220,7 +224,9 @@ impl<W, T, R> PoolClient<W, T, R> {
     }
 
     fn give(&mut self, member: usize, task: Task<T>) {
-        self.waiting.assign(task.place, member as u16);
+        if let Some((_, given_to)) = self.waiting.get_mut(task.place) {
+            *given_to = member as u16;
+        }
         self.held[member] += 1;
         self.members[member].submit(task);
     }
@@ -249,9 +255,4 @@ impl<W, T, R> PoolClient<W, T, R> {
         let mut in_turn = (0..members).map(|step| (first + step) % members);
         in_turn.find(|member| !self.members[*member].has_ended())
     }
-}
-
-/// Tasks that a lane may have given `members` members.
-pub(super) fn capacity(members: usize, depth: usize) -> usize {
-    members * depth
 }

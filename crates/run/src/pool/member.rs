@@ -8,7 +8,7 @@ use rheostat_base::choice::{IdleAction, IdlePolicy};
 use rheostat_base::sync::{Arc, hint};
 
 use super::channel::{Answer, Back, Lost, MemberState, Outcome, Task};
-use super::waiting::Place;
+use super::slots::PoolSlot;
 
 /// Tasks of one lane that a member does before it looks at the next.
 const TURN: usize = 32;
@@ -44,7 +44,7 @@ pub(super) struct TasksDone {
 /// learns that the task is lost.
 struct TaskInHand<'a, T, R> {
     channel: &'a mut Back<T, R>,
-    place: Place,
+    place: PoolSlot,
 }
 
 impl<T, R> Seat<T, R> {

@@ -4,27 +4,23 @@ use std::collections::VecDeque;
 
 use rheostat_base::ShardId;
 
-/// Names a packet whose reply is awaited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(u32);
+use super::slots::{PoolSlot, PoolSlots};
 
 /// Packets of type `C` that wait for replies of type `R`. Replies come in any order; a packet's turn
 /// comes when it has its reply and all older ones of its shard have had theirs.
 #[derive(Debug)]
-pub(crate) struct Order<C, R> {
-    /// By ticket.
-    places: Vec<Option<Place<C, R>>>,
-    free: Vec<Ticket>,
+pub(super) struct Order<C, R> {
+    waiting: PoolSlots<WaitingPacket<C, R>>,
     /// Per shard, the packets whose turn has not come, oldest first.
-    queues: Vec<VecDeque<Ticket>>,
+    queues: Vec<VecDeque<PoolSlot>>,
     /// Those whose turn has come.
-    ready: VecDeque<Ticket>,
+    ready: VecDeque<PoolSlot>,
     /// Per shard, packets that are here.
     counts: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Place<C, R> {
+struct WaitingPacket<C, R> {
     shard: ShardId,
     packet: C,
     reply: Option<R>,
@@ -32,10 +28,9 @@ struct Place<C, R> {
 
 impl<C, R> Order<C, R> {
     /// Room for `capacity` packets of `shards` shards.
-    pub(crate) fn new(shards: usize, capacity: usize) -> Order<C, R> {
+    pub(super) fn new(shards: usize, capacity: usize) -> Order<C, R> {
         Order {
-            places: (0..capacity).map(|_| None).collect(),
-            free: (0..capacity as u32).rev().map(Ticket).collect(),
+            waiting: PoolSlots::new(capacity),
             queues: (0..shards).map(|_| VecDeque::new()).collect(),
             ready: VecDeque::new(),
             counts: vec![0; shards],
@@ -43,24 +38,24 @@ impl<C, R> Order<C, R> {
     }
 
     /// Packets that are here, those included whose turn has come.
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Packets of a shard that are here, those included whose turn has come.
-    pub(crate) fn count(&self, shard: ShardId) -> usize {
+    pub(super) fn count(&self, shard: ShardId) -> usize {
         self.counts[shard.index()]
     }
 
     /// How many packets may be taken out.
-    pub(crate) fn ready(&self) -> usize {
+    pub(super) fn ready(&self) -> usize {
         self.ready.len()
     }
 
     /// Lines up a packet behind those of its shard; gives it back when there is no room.
-    pub(crate) fn enter(&mut self, shard: ShardId, packet: C) -> Result<Ticket, C> {
-        let Some(ticket) = self.free.pop() else { return Err(packet) };
-        self.places[ticket.index()] = Some(Place { shard, packet, reply: None });
+    pub(super) fn enter(&mut self, shard: ShardId, packet: C) -> Result<PoolSlot, C> {
+        let waiting = WaitingPacket { shard, packet, reply: None };
+        let ticket = self.waiting.enter(waiting).map_err(|refused| refused.packet)?;
         self.queues[shard.index()].push_back(ticket);
         self.counts[shard.index()] += 1;
         Ok(ticket)
@@ -70,8 +65,8 @@ impl<C, R> Order<C, R> {
     ///
     /// # Panics
     /// When another one entered last.
-    pub(crate) fn retract(&mut self, ticket: Ticket) -> C {
-        let Place { shard, packet, .. } = self.leave(ticket);
+    pub(super) fn retract(&mut self, ticket: PoolSlot) -> C {
+        let WaitingPacket { shard, packet, .. } = self.leave(ticket);
         let last = self.queues[shard.index()].pop_back();
         assert_eq!(last, Some(ticket), "the last of its shard is retracted");
         packet
@@ -81,38 +76,29 @@ impl<C, R> Order<C, R> {
     ///
     /// # Panics
     /// When the ticket names no packet, or one that has its reply.
-    pub(crate) fn answer(&mut self, ticket: Ticket, reply: R) {
-        let place = self.places[ticket.index()].as_mut().expect("a packet waits for its reply");
+    pub(super) fn answer(&mut self, ticket: PoolSlot, reply: R) {
+        let Order { waiting, queues, ready, .. } = self;
+        let place = waiting.get_mut(ticket).expect("a packet waits for its reply");
         assert!(place.reply.is_none(), "a packet has one reply");
         place.reply = Some(reply);
-        let queue = &mut self.queues[place.shard.index()];
-        while let Some(&front) = queue.front() {
-            if self.places[front.index()].as_ref().is_none_or(|place| place.reply.is_none()) {
-                break;
-            }
-            queue.pop_front();
-            self.ready.push_back(front);
-        }
+        let queue = &mut queues[place.shard.index()];
+        let mut is_due = |ticket: &mut PoolSlot| {
+            waiting.get_mut(*ticket).is_some_and(|waiting| waiting.reply.is_some())
+        };
+        ready.extend(std::iter::from_fn(|| queue.pop_front_if(&mut is_due)));
     }
 
     /// Takes out the next packet whose turn has come, with its reply.
-    pub(crate) fn next(&mut self) -> Option<(C, R)> {
+    pub(super) fn next(&mut self) -> Option<(C, R)> {
         let ticket = self.ready.pop_front()?;
-        let Place { packet, reply, .. } = self.leave(ticket);
+        let WaitingPacket { packet, reply, .. } = self.leave(ticket);
         Some((packet, reply.expect("its turn comes with its reply")))
     }
 
-    fn leave(&mut self, ticket: Ticket) -> Place<C, R> {
-        let place = self.places[ticket.index()].take().expect("a ticket names a packet");
-        self.free.push(ticket);
-        self.counts[place.shard.index()] -= 1;
-        place
-    }
-}
-
-impl Ticket {
-    fn index(self) -> usize {
-        self.0 as usize
+    fn leave(&mut self, ticket: PoolSlot) -> WaitingPacket<C, R> {
+        let left = self.waiting.leave(ticket).expect("a ticket names a packet");
+        self.counts[left.shard.index()] -= 1;
+        left
     }
 }
 
@@ -140,7 +126,7 @@ mod tests {
             steps in proptest::collection::vec((any::<bool>(), 0..SHARDS, any::<prop::sample::Index>()), 1..200),
         ) {
             let mut order = Order::new(SHARDS.into(), 8);
-            let mut waiting: Vec<(Ticket, u16, u32)> = Vec::new();
+            let mut waiting: Vec<(PoolSlot, u16, u32)> = Vec::new();
             let mut entered = vec![Vec::new(); SHARDS.into()];
             let mut taken = vec![Vec::new(); SHARDS.into()];
             let mut next = 0;

@@ -4,7 +4,8 @@ use rheostat_base::ShardId;
 
 use super::channel::Lost;
 use super::client::PoolClient;
-use super::order::{Order, Ticket};
+use super::order::Order;
+use super::slots::PoolSlot;
 use crate::crew::LaneNotifier;
 use crate::lane::HandoffPacket;
 
@@ -13,7 +14,7 @@ pub type PacketPoolClient<T, R> = PoolClient<PacketTicket, T, R>;
 
 /// Names a packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketTicket(Ticket);
+pub struct PacketTicket(PoolSlot);
 
 /// A packet that a pool has worked for.
 #[derive(Debug)]
