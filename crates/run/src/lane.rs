@@ -22,11 +22,11 @@
 //! - Packets with several tags, options or extension headers, of ICMP or of no IP, and those from devices that carry both
 //!   directions: parsed behind the loop of classify (`classify.rs`), and sorted by owner (`reception.rs`).
 //! - Packets of shards that other lanes own go to these over rings (`handoff`), and are run there at the start of a poll;
-//!   those of a shard that is on its way here are held until it comes (`migration.rs`).
+//!   those of a shard that is on its way here are held until it comes (`migration.rs`, with all that lanes send each other).
 //! - Packets of flows that are with an offloading lane go there (`offload.rs`), when the service has found the flow's mark in the
 //!   index; those of flows that come home wait.
-//! - Fragments first visit the shard where their datagram meets (`fragments.rs`), behind all other packets of the poll.
-//! - Hairpins (`hairpin.rs`) and those that a pool is done with (`completion.rs`) come behind those.
+//! - Fragments first visit the shard where their datagram meets, behind all other packets of the poll; hairpins and those that a
+//!   pool is done with come behind those (`reception.rs`).
 //! - Packets that a function's fast path does not decide about, first packets of flows among them, are run by the general
 //!   handlers, in their turn (`chain_service/execution.rs`). For tests, [`Unusual`] sends any share of all packets there.
 //!
@@ -36,13 +36,9 @@ mod batch;
 mod busy_time;
 mod classes;
 mod classify;
-mod completion;
 mod config;
 mod deferred;
-mod fragments;
-mod hairpin;
 mod joint;
-mod live_metrics;
 mod migration;
 mod mirror;
 mod offload;
@@ -50,6 +46,7 @@ mod output;
 mod packet_info;
 mod places;
 mod probe;
+mod receivers;
 mod reception;
 mod unusual;
 
@@ -69,31 +66,30 @@ use std::sync::Arc;
 
 use rheostat_base::{Clock, DropReason, Histogram, LaneId, Time};
 use rheostat_capture::LaneMirror;
-use rheostat_capture::trace::Step;
 use rheostat_io::Rest;
-use rheostat_packet::{BURST, Mbuf};
-use rheostat_state::{DetachedFlow, FlowHasher, Shard};
+use rheostat_packet::BURST;
+use rheostat_state::FlowHasher;
 use rheostat_steer::Steering;
 
 use self::busy_time::BusyTime;
-use self::classes::{ClassState, Measuring};
-use self::completion::Found;
-use self::joint::{AwaitedPoll, JointState};
+use self::classes::ClassState;
+use self::joint::{AwaitedPoll, JointState, Visitor};
 use self::migration::MigrationState;
 use self::offload::OffloadState;
-use self::reception::{Reception, SortBy};
+use self::receivers::{Reception, SortBy};
+use self::reception::PolledPackets;
 use crate::account::LaneCounters;
+use crate::classes::ClassFigures;
 use crate::crew::LaneNotifier;
-use crate::handoff::link::Delivery;
-use crate::handoff::{Control, Handoff};
+use crate::handoff::Handoff;
 use crate::load::{LoadReporting, ShardLoads};
 use crate::metrics::Metrics;
-use crate::migrate::{LaneMailbox, Ownership, Place};
-use crate::offload::{FlowNumber, HopMeter};
+use crate::migrate::{LaneMailbox, Ownership};
+use crate::offload::HopMeter;
 use crate::poll::PollOutcome;
 use crate::pool::AnyPoolClient;
 use crate::service::{MetricsPart, Service};
-use crate::shard_set::ShardSet;
+use crate::shard_set::{ShardSet, Visit};
 use crate::stages::{BurstStage, StageTimes};
 
 /// One lane.
@@ -138,18 +134,6 @@ struct LaneLoad {
     guests: ShardLoads,
     times: Arc<LaneTimes>,
     busy_time: BusyTime,
-}
-
-/// Deliveries to handle, in order, after all packets of locally owned shards.
-enum Other {
-    /// A packet of a shard that is not.
-    Packet(HandoffPacket),
-    /// A shard, from a lane that had redirected so many.
-    Shard(Box<Shard>, u64),
-    /// A flow of this lane, which comes home.
-    Flow(FlowNumber, DetachedFlow),
-    /// A flow of another lane that is to go home, now that all its packets are here.
-    Recall(FlowNumber),
 }
 
 impl Lane {
@@ -227,6 +211,16 @@ impl Lane {
     /// What each shard has cost the lane, to read while it runs.
     pub fn loads(&self) -> ShardLoads {
         self.load.shards.clone()
+    }
+
+    /// What the lane measures by class, to read while it runs, if it does.
+    pub fn class_figures(&self) -> Option<Arc<ClassFigures>> {
+        self.classes.as_ref().map(|classes| classes.meter.figures())
+    }
+
+    /// Packets for which a pool works.
+    pub(crate) fn at_pool(&self) -> u64 {
+        self.counters.at_pool.get()
     }
 
     /// What of the shards' packets was sent to the lanes with which their flows are, to read while it runs. It is part of
@@ -394,6 +388,13 @@ impl Lane {
         outcome
     }
 
+    /// Sends segments of lanes that are at long work.
+    fn send_for_others(&mut self) {
+        let Lane { shards, service, out, .. } = self;
+        Visitor { shards, service: &mut **service, out }.send_for_blocking();
+        out.send_for_late();
+    }
+
     fn poll_all(&mut self, now: Time) -> PollOutcome {
         // Of two workers on two cores, one clock may be some nanoseconds behind the other.
         let now = now.max(self.polled);
@@ -406,23 +407,20 @@ impl Lane {
         self.apply_commands();
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
-        let Found { received, bursts, completed } = self.receive_and_complete(now);
+        let PolledPackets { received, bursts, completed } = self.receive_and_complete(now);
         if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
-            self.tick();
+            let mut shards = Visit(&mut self.shards);
+            self.service.tick(&mut shards, &mut self.out, self.latest);
+            drop(shards);
             if self.puts_off {
-                self.do_work();
+                let Lane { shards, service, out, reception, .. } = self;
+                Visitor { shards, service: &mut **service, out }.do_work(reception);
             }
             if self.out.has_deferred() {
                 self.dispatch_deferred();
             }
             self.expire_fragments();
-            if self.out.has_reinjected() {
-                self.reinject();
-                self.process();
-                while !self.fragments.is_empty() {
-                    self.track_fragments();
-                }
-            }
+            self.run_reinjected();
         }
         self.publish();
         self.note_joint_flows();
@@ -432,7 +430,10 @@ impl Lane {
         if self.out.mirror().is_armed() {
             self.out.mirror().end_poll();
         }
-        self.move_flows();
+        if self.offload.has_moves() {
+            let (offload, mut parts) = self.offloading();
+            offload.move_flows(&mut parts);
+        }
         self.release_shards();
         let packets = taken + received + completed + std::mem::take(&mut self.offload.resumed);
         // Of full bursts alone, which are what is compared.
@@ -472,136 +473,11 @@ impl Lane {
         self.out.finish();
     }
 
-    fn take_handed_off(&mut self) -> usize {
-        let Lane {
-            id,
-            handoff,
-            batch,
-            fragments,
-            latest,
-            ownership,
-            load,
-            migration,
-            offload,
-            out,
-            shards,
-            ..
-        } = self;
-        let mut taken = 0;
-        let mut others = Vec::new();
-        handoff.take(BURST, |delivery| match delivery {
-            Delivery::Packet(placed) => {
-                taken += 1;
-                *latest = (*latest).max(placed.info.now);
-                if placed.packet.mark() != 0 {
-                    out.mirror().note(&placed.packet, Step::Taken);
-                }
-                if let Some(number) = placed.info.offloaded() {
-                    placed.packet.prefetch();
-                    if number.home() != *id {
-                        load.guests.count(placed.info.shard, placed.packet.len());
-                    }
-                    return offload.take(*id, number, placed);
-                }
-                if ownership.place(placed.info.shard) != Place::Local {
-                    return others.push(Other::Packet(placed));
-                }
-                load.shards.count(placed.info.shard, placed.packet.len());
-                match placed.info.kind() {
-                    PacketKind::Fragment => fragments.push(placed),
-                    _ => {
-                        shards.prefetch(placed.info.shard, placed.info.hash);
-                        batch.push(placed);
-                    }
-                }
-            }
-            Delivery::Control(Control::Redirected(shard)) => ownership.note_redirected(shard),
-            Delivery::Control(Control::Shard { shard, ownership_epoch }) => {
-                others.push(Other::Shard(shard, ownership_epoch));
-            }
-            Delivery::Control(Control::Released { shard, to }) => {
-                migration.unsent_acks.push((shard, to))
-            }
-            Delivery::Control(Control::Drained(shard)) => ownership.note_drained(shard),
-            Delivery::Control(Control::Offload { number, flow }) => offload.begin(number, flow),
-            Delivery::Control(Control::Recall(number)) => others.push(Other::Recall(number)),
-            Delivery::Control(Control::Return { number, flow }) => {
-                others.push(Other::Flow(number, flow));
-            }
-        });
-        if !self.migration.unsent_acks.is_empty() {
-            self.send_drain_acks();
-        }
-        if !self.offload.batch.is_empty() {
-            self.process_offloaded();
-        }
-        if taken > 0 {
-            self.counters.handoff_in.add(taken as u64);
-            self.process();
-        }
-        for other in others {
-            match other {
-                Other::Packet(placed) => self.route_to_owner(placed),
-                Other::Shard(shard, ownership_epoch) => self.accept(shard, ownership_epoch),
-                Other::Flow(number, flow) => self.take_home(number, flow),
-                Other::Recall(number) => self.offload.note_recalled(number),
-            }
-        }
-        // Behind the packets that came before the shard, and were held.
-        if !self.migration.delivered.is_empty() {
-            self.install_shards();
-        }
-        taken
-    }
-
-    /// What counts as the time of a packet received at `now`.
+    /// Notes how many flows were in the joint shards at once, if this lane does so for all claimants.
     #[inline]
-    fn time_of(&self, packet: &Mbuf, now: Time) -> Time {
-        self.time.of(packet, now)
-    }
-
-    fn process(&mut self) {
-        while !self.batch.is_empty() {
-            let measuring = match self.classes {
-                Some(_) => self.start_measuring(),
-                None => Measuring::default(),
-            };
-            if self.shards.is_joint() {
-                self.process_jointly();
-            } else {
-                self.service.process(&mut self.batch, &mut self.shards, &mut self.out);
-            }
-            if self.puts_off {
-                self.do_work();
-            }
-            debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
-            if measuring.is_measured {
-                self.stop_measuring();
-            }
-            if self.out.has_deferred() {
-                self.dispatch_deferred();
-            }
-            if measuring.is_measured {
-                self.commit_measuring();
-            }
-            if measuring.is_sampled {
-                self.note_sampled();
-            }
-            if self.out.has_reinjected() {
-                self.reinject();
-            }
-        }
-    }
-
-    /// Does what the service has put off, now that the lane has no shard that others wait for.
-    fn do_work(&mut self) {
-        if self.shards.is_joint() {
-            return self.do_work_jointly();
-        }
-        while let Some(work) = self.service.deferred()
-            && work.work(&mut self.out)
-        {
-            work.settle(&mut self.shards, &mut self.out);
+    fn note_joint_flows(&self) {
+        if let Some(peak) = self.shards.flows_peak() {
+            self.counters.flows_peak.set(peak);
         }
     }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use rheostat_base::{LaneId, ShardId};
 
 use crate::metrics::Metrics;
+use crate::service::{MetricsPart, Service};
+use crate::shard_set::{Entry, ShardSet, Visit};
 
 /// What a service had counted when its lanes came by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +105,32 @@ impl MetricsRequest {
         parts.lanes[lane.index()] = LaneState::Answered;
         drop(parts);
         self.has_changed.notify_all();
+    }
+
+    /// Adds the counts of a lane and of the shards that it has. A joint shard that another lane has at the moment is left for the next
+    /// time that the lane is asked.
+    #[cold]
+    pub(crate) fn answer(&self, lane: LaneId, service: &dyn Service, shards: &mut ShardSet) {
+        let mut part = Metrics::counts();
+        if self.is_new(lane) {
+            service.metrics(MetricsPart::Lane, &mut part);
+        }
+        if self.takes_shared() {
+            service.metrics(MetricsPart::Shared, &mut part);
+        }
+        let missing = self.missing_of(shards.looked_after());
+        let mut counted = Vec::with_capacity(missing.len());
+        // Shards stay here until they have been added, so that no other lane adds them, too.
+        let mut shards = Visit(shards);
+        for id in missing {
+            if shards.enter(id) == Entry::Entered
+                && let Some(shard) = shards.get(id)
+            {
+                service.metrics(MetricsPart::Shard(shard), &mut part);
+                counted.push(id);
+            }
+        }
+        self.add(lane, &part, &counted);
     }
 
     /// Waits until an answer comes, or `patience` is over, and returns whether all are there.

@@ -1,5 +1,9 @@
 //! The shards a lane owns.
 
+mod visit;
+
+pub(crate) use visit::Visit;
+
 use std::sync::Arc;
 
 use rheostat_base::{LaneId, ShardId};

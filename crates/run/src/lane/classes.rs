@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use rheostat_base::DeviceId;
+use rheostat_base::{DeviceId, Time};
+use rheostat_state::FlowHasher;
 use rheostat_steer::policy::{Class, Load};
 
-use super::{Batch, Lane, PacketInfo, PacketKind};
-use crate::classes::{ClassFigures, ClassMeter, Classes, FlowName, HeavyFlows, HeavyShare, Timing};
+use super::{Batch, PacketInfo, PacketKind};
+use crate::classes::{ClassMeter, Classes, FlowName, HeavyFlows, HeavyShare, Timing};
+use crate::shard_set::ShardSet;
 
 /// What a lane has where classes are measured.
 pub(super) struct ClassState {
@@ -28,9 +30,9 @@ struct Sampled {
 /// What is to be done when a batch has been processed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measuring {
-    /// [`Lane::stop_measuring`] and [`Lane::commit_measuring`].
+    /// [`ClassMeter::stop`] and [`ClassMeter::commit`].
     pub(super) is_measured: bool,
-    /// [`Lane::note_sampled`].
+    /// [`ClassState::note_sampled`].
     pub(super) is_sampled: bool,
 }
 
@@ -64,76 +66,58 @@ impl ClassState {
         let bytes = (packet.len() * count) as u64;
         self.sampled = Some(Sampled { info, bytes, is_regular });
     }
-}
-
-impl Lane {
-    /// What the lane measures by class, to read while it runs, if it does.
-    pub fn class_figures(&self) -> Option<Arc<ClassFigures>> {
-        self.classes.as_ref().map(|classes| classes.meter.figures())
-    }
 
     /// Looks at a batch that is about to be processed.
     #[inline(never)]
-    pub(super) fn start_measuring(&mut self) -> Measuring {
-        let Lane { classes: Some(classes), batch, .. } = self else {
-            return Measuring::default();
-        };
+    pub(super) fn start(&mut self, batch: &mut Batch) -> Measuring {
         // Before the batch is timed.
-        let is_sampled = classes.heavy.as_mut().is_some_and(HeavyFlows::takes_batch);
+        let is_sampled = self.heavy.as_mut().is_some_and(HeavyFlows::takes_batch);
         if is_sampled {
-            classes.sample(batch);
+            self.sample(batch);
         }
-        Measuring { is_measured: classes.meter.start(batch, true), is_sampled }
+        Measuring { is_measured: self.meter.start(batch, true), is_sampled }
     }
 
-    /// The service is done with a batch that is measured, but for packets that it left to the lane.
+    /// Notes the flow of the packet of the batch that was sampled. At the end of an epoch, returns the parts that flows have in their
+    /// shards' work. `name_away` is the name of a flow that is away.
     #[cold]
-    pub(super) fn stop_measuring(&mut self) {
-        if let Some(classes) = &mut self.classes {
-            classes.meter.stop();
+    pub(super) fn note_sampled(
+        &mut self,
+        shards: &mut ShardSet,
+        hasher: &FlowHasher,
+        now: Time,
+        name_away: impl Fn(u32) -> Option<FlowName>,
+    ) -> Option<Vec<(FlowName, Load)>> {
+        let ClassState { meter, heavy: Some(heavy), sampled } = self else { return None };
+        let Sampled { info, bytes, is_regular } = sampled.take()?;
+        let name = if is_regular { name_of(&info, shards, hasher, name_away) } else { None };
+        let name = name.filter(|name| meter.class_of_flow(&name.key) == Class::Regular);
+        heavy.note(info.shard, name, bytes);
+        if !heavy.is_due(now) {
+            return None;
         }
+        let parts = heavy.parts();
+        let owned = |(name, _): &&(FlowName, Load)| shards.get(name.shard).is_some();
+        let share = |(name, part): &(FlowName, Load)| HeavyShare { shard: name.shard, part: *part };
+        meter.figures().publish(parts.iter().filter(owned).map(share).collect());
+        heavy.age(now);
+        Some(parts)
     }
+}
 
-    /// Takes in what was measured.
-    #[cold]
-    pub(super) fn commit_measuring(&mut self) {
-        if let Some(classes) = &mut self.classes {
-            classes.meter.commit();
-        }
+/// The name of a packet's flow, if the table knows it: new flows have none until they are established.
+fn name_of(
+    info: &PacketInfo,
+    shards: &mut ShardSet,
+    hasher: &FlowHasher,
+    name_away: impl Fn(u32) -> Option<FlowName>,
+) -> Option<FlowName> {
+    let shard = shards.get_mut(info.shard)?;
+    let key = info.key();
+    if let Some(detached) = shard.table.detached(info.hash, &key) {
+        return name_away(detached.number);
     }
-
-    /// Notes the flow of the packet of the batch that was sampled, and at the end of an epoch, looks which flows are to be away.
-    #[cold]
-    pub(super) fn note_sampled(&mut self) {
-        let Some(mut classes) = self.classes.take() else { return };
-        if let ClassState { meter, heavy: Some(heavy), sampled } = &mut *classes
-            && let Some(Sampled { info, bytes, is_regular }) = sampled.take()
-        {
-            let name = if is_regular { self.name_of(&info) } else { None };
-            let name = name.filter(|name| meter.class_of_flow(&name.key) == Class::Regular);
-            heavy.note(info.shard, name, bytes);
-            if heavy.is_due(self.polled) {
-                let parts = heavy.parts();
-                let owned = |(name, _): &&(FlowName, Load)| self.shards.get(name.shard).is_some();
-                let share =
-                    |(name, part): &(FlowName, Load)| HeavyShare { shard: name.shard, part: *part };
-                meter.figures().publish(parts.iter().filter(owned).map(share).collect());
-                heavy.age(self.polled);
-                self.pick_flows(&parts);
-            }
-        }
-        self.classes = Some(classes);
-    }
-
-    /// The name of a packet's flow, if the table knows it: new flows have none until they are established.
-    fn name_of(&mut self, info: &PacketInfo) -> Option<FlowName> {
-        let shard = self.shards.get_mut(info.shard)?;
-        let key = info.key();
-        if let Some(detached) = shard.table.detached(info.hash, &key) {
-            return self.offload.name_of(detached.number);
-        }
-        let id = shard.table.find_now(info.hash, &key)?;
-        let key = shard.table.flow(id)?.key();
-        Some(FlowName { shard: info.shard, hash: self.hasher.hash(&key), key })
-    }
+    let id = shard.table.find_now(info.hash, &key)?;
+    let key = shard.table.flow(id)?.key();
+    Some(FlowName { shard: info.shard, hash: hasher.hash(&key), key })
 }

@@ -8,40 +8,17 @@
 //! What was sent is in the lane's outbox when the shards are given back ([`Output::gather`](super::Output)): the next lane may send
 //! on the same connection, through another queue, and sends that first.
 
-use std::ops::{Deref, DerefMut};
-
 use rheostat_base::sync::{hint, thread};
-use rheostat_base::{DropReason, LaneId, ShardId};
+use rheostat_base::{DropReason, ShardId, Time};
 
-use super::{Batch, HandoffPacket, Lane, PacketInfo, PacketKind};
-use crate::shard_set::{Entry, ShardSet};
+use super::receivers::Reception;
+use super::{Batch, HandoffPacket, Lane, Output};
+use crate::service::{DeferredWork, Service};
+use crate::shard_set::{Entry, ShardSet, Visit};
 
 /// Tries in vain, one after the other, behind which the lane yields the processor between two tries. Each waits for twice as long as
 /// the one before, all of them for some ten microseconds: as long as a lane has a shard that hands segments to the operating system.
 const SPINS: u32 = 10;
-
-/// Shards of a lane while its service works on them. Whatever ends the work, a panic too, the joint ones that are here are left.
-pub(super) struct Visit<'a>(pub(super) &'a mut ShardSet);
-
-impl Deref for Visit<'_> {
-    type Target = ShardSet;
-
-    fn deref(&self) -> &ShardSet {
-        self.0
-    }
-}
-
-impl DerefMut for Visit<'_> {
-    fn deref_mut(&mut self) -> &mut ShardSet {
-        self.0
-    }
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
-}
 
 /// What a lane keeps of packets whose joint shards other lanes have.
 #[derive(Default)]
@@ -69,79 +46,71 @@ impl Drop for AwaitedPoll<'_> {
     }
 }
 
-impl Lane {
+/// A lane's shards, with the service that works on them. A lane that owns its shards alone enters each whenever it wants to.
+pub(super) struct Visitor<'a> {
+    pub(super) shards: &'a mut ShardSet,
+    pub(super) service: &'a mut dyn Service,
+    pub(super) out: &'a mut Output,
+}
+
+impl JointState {
     /// Has the batch processed: first the packets whose shards are free, then, once these are given back, those of the others.
-    #[inline(never)]
-    pub(super) fn process_jointly(&mut self) {
+    #[inline]
+    pub(super) fn process(&mut self, batch: &mut Batch, by: &mut Visitor<'_>) {
         let mut misses = 0;
-        let has_tickets = self.shards.has_tickets();
-        if has_tickets && !std::mem::take(&mut self.joint.has_drawn) {
-            self.draw_tickets();
-        }
-        while !self.batch.is_empty() {
-            self.enter_shards(has_tickets);
-            if self.batch.is_empty() {
-                self.send_for_blocking();
+        loop {
+            if by.shards.is_joint() {
+                self.enter_shards(batch, by);
+            }
+            if batch.is_empty() {
+                by.send_for_blocking();
                 pause(misses);
                 misses += 1;
             } else {
                 misses = 0;
-                self.counters.shard_visits.add(self.shards.held() as u64);
-                let mut shards = Visit(&mut self.shards);
-                self.service.process(&mut self.batch, &mut shards, &mut self.out);
-                if let Some(unsent) = self.out.gather() {
-                    shards.mark_unsent(unsent);
-                }
-                debug_assert!(self.batch.is_empty(), "a service leaves no packet behind");
+                by.visit(|service, shards, out| service.process(batch, shards, out));
+                debug_assert!(batch.is_empty(), "a service leaves no packet behind");
             }
-            std::mem::swap(&mut self.batch, &mut self.joint.waiting);
-        }
-    }
-
-    /// Sends what another lane has to send of a shard that this one is about to enter. The lane has no shard now.
-    fn send_for_blocking(&mut self) {
-        if let Some(claimant) = self.shards.take_blocked_by() {
-            self.out.send_for(claimant);
-        }
-    }
-
-    /// Sends what lanes that are at long work have to send.
-    pub(super) fn send_for_others(&mut self) {
-        self.send_for_blocking();
-        self.out.send_for_late();
-    }
-
-    /// Draws a ticket for each packet of the batch, in order.
-    fn draw_tickets(&mut self) {
-        let Lane { batch, shards, .. } = self;
-        for info in batch.parts().1 {
-            info.set_ticket(shards.draw(info.shard));
+            if self.waiting.is_empty() {
+                return;
+            }
+            std::mem::swap(batch, &mut self.waiting);
         }
     }
 
     /// The packets received have been told apart: gives them their tickets, and lets other lanes receive.
-    pub(super) fn end_reception(&mut self, device: usize) {
-        if self.shards.has_tickets() {
-            self.draw_tickets();
-            self.joint.has_drawn = !self.batch.is_empty();
+    pub(super) fn end_reception(
+        &mut self,
+        batch: &mut Batch,
+        (shards, out): (&ShardSet, &Output),
+        reception: &mut Reception,
+        device: usize,
+    ) {
+        if shards.has_tickets() {
+            draw_tickets(batch, shards);
+            self.has_drawn = !batch.is_empty();
         }
-        let queue = &mut self.reception.receivers[device];
+        let queue = &mut reception.receivers[device];
         let left = queue.as_shared().map_or(0, |queue| queue.release());
         // Segments that were gathered do not wait for a long request though all other lanes sleep.
-        let wanted = left.max(self.out.has_gathered().into());
+        let wanted = left.max(out.has_gathered().into());
         if wanted > 0 {
-            self.reception.wake_others(self.id, wanted);
+            reception.wake_others(out.lane(), wanted);
         }
     }
 
     /// Takes the shards of the batch that are free. Packets of others are moved to those that wait, so that packets of a shard stay
     /// in their order.
-    fn enter_shards(&mut self, has_tickets: bool) {
+    #[inline(never)]
+    fn enter_shards(&mut self, batch: &mut Batch, by: &mut Visitor<'_>) {
+        let Visitor { shards, out, .. } = by;
+        let has_tickets = shards.has_tickets();
+        if has_tickets && !std::mem::take(&mut self.has_drawn) {
+            draw_tickets(batch, shards);
+        }
         #[cfg(test)]
-        let has_tickets = has_tickets && !self.joint.is_sabotaged;
-        let Lane {
-            batch, joint: JointState { waiting, elsewhere, .. }, shards, counters, out, ..
-        } = self;
+        let has_tickets = has_tickets && !self.is_sabotaged;
+        let JointState { waiting, elsewhere, .. } = self;
         debug_assert!(waiting.is_empty(), "they are the batch");
         batch.iter().for_each(|info| shards.prefetch_entry(info.shard));
         elsewhere.clear();
@@ -159,7 +128,7 @@ impl Lane {
                 return true;
             }
             elsewhere.push(info.shard);
-            counters.shard_retries.increment();
+            out.counters().shard_retries.increment();
             false
         });
         if is_poisoned {
@@ -172,29 +141,46 @@ impl Lane {
                 }
             }
         }
+        // Those that wait have their tickets.
+        self.has_drawn = !self.waiting.is_empty();
+        out.counters().shard_visits.add(shards.held() as u64);
+    }
+}
+
+impl Visitor<'_> {
+    /// Has the service work on the shards that are here, and gives them back. Segments that it sends are gathered before.
+    #[inline]
+    fn visit(&mut self, work: impl FnOnce(&mut dyn Service, &mut ShardSet, &mut Output)) {
+        let mut shards = Visit(&mut *self.shards);
+        work(&mut *self.service, &mut shards, &mut *self.out);
+        if let Some(unsent) = self.out.gather() {
+            shards.mark_unsent(unsent);
+        }
     }
 
-    /// Does what the service has put off, while other lanes may have the shards: what comes of it enters its shard as soon as that is
-    /// free. While it is not, the lane tries for a moment, and then goes on with other work.
-    #[inline(never)]
-    pub(super) fn do_work_jointly(&mut self) {
+    /// Sends what another lane has to send of a shard that this one is about to enter. The lane has no shard now.
+    pub(super) fn send_for_blocking(&mut self) {
+        if let Some(claimant) = self.shards.take_blocked_by() {
+            self.out.send_for(claimant);
+        }
+    }
+
+    /// Does what the service has put off, while other lanes may have the shards: its outcomes enter their shards as soon as those are
+    /// free.
+    pub(super) fn do_work(&mut self, reception: &Reception) {
         let mut misses = 0;
         loop {
             let Some(work) = self.service.deferred() else { return };
             if work.expects_long_work() {
                 // Nothing tells a lane that sleeps of packets in the hardware queue of this one.
-                self.reception.wake_others(self.id, 1);
+                reception.wake_others(self.out.lane(), 1);
             }
-            let works = work.work(&mut self.out);
+            let works = work.work(self.out);
             // Asked before anything is settled: what is settled may put more work off.
             if !works && work.unsettled().is_none() {
                 return;
             }
-            let mut tries = 0;
-            while !self.settle_jointly() && tries < SPINS {
-                pause(tries);
-                tries += 1;
-            }
+            self.settle(None);
             misses = if works { 0 } else { misses + 1 };
             if !works && self.unsettled().is_some() {
                 pause(misses);
@@ -202,30 +188,34 @@ impl Lane {
         }
     }
 
-    /// Goes on with what a pool has done: each outcome enters its shard as soon as that is free. While another lane has it, the lane
-    /// tries for a moment, and then goes on with other work: the outcomes that are left are looked at in the next poll. Returns how
-    /// many visits of shards there were.
-    #[inline(never)]
-    pub(super) fn complete_jointly(&mut self) -> usize {
+    /// Has outcomes of deferred work, which a pool has brought by a time or which the lane has done, enter their shards, each as soon as
+    /// that is free. While another lane has it, the lane tries for a moment, and then goes on with other work: the outcomes that are
+    /// left are looked at again later. Returns how many visits of shards there were.
+    pub(super) fn settle(&mut self, pooled_by: Option<Time>) -> usize {
         let (mut visits, mut tries) = (0, 0);
-        while let Some(id) = self.unsettled() {
-            match self.shards.enter(id) {
+        while let Some(entry) = self.enter_next(visits) {
+            match entry {
                 Entry::Entered => {
-                    self.counters.shard_visits.increment();
-                    self.out.set_now(self.latest);
-                    self.settle();
+                    if let Some(now) = pooled_by {
+                        // The last packet may have come long before.
+                        self.out.set_now(now);
+                        self.out.counters().shard_visits.add(self.shards.held() as u64);
+                    }
+                    self.visit(|service, shards, out| {
+                        on_work(service, |work| work.settle(shards, out));
+                    });
                 }
                 Entry::Elsewhere => {
-                    self.counters.shard_retries.increment();
+                    self.out.counters().shard_retries.increment();
+                    self.send_for_blocking();
                     if tries == SPINS {
                         break;
                     }
-                    self.send_for_blocking();
                     pause(tries);
                     tries += 1;
                     continue;
                 }
-                Entry::Poisoned => self.abandon(),
+                Entry::Poisoned => on_work(self.service, |work| work.abandon()),
             }
             visits += 1;
             tries = 0;
@@ -233,67 +223,31 @@ impl Lane {
         visits
     }
 
-    /// Takes what has come of work into its shard, if that is free. Returns whether nothing is left.
-    fn settle_jointly(&mut self) -> bool {
-        while let Some(id) = self.unsettled() {
-            match self.shards.enter(id) {
-                Entry::Entered => {
-                    self.settle();
-                }
-                Entry::Elsewhere => {
-                    self.counters.shard_retries.increment();
-                    self.send_for_blocking();
-                    return false;
-                }
-                Entry::Poisoned => self.abandon(),
-            }
+    /// Enters the shard that the next outcome is for, if there is an outcome. Shards that the lane owns alone are here, all at once:
+    /// one visit settles all outcomes.
+    fn enter_next(&mut self, visits: usize) -> Option<Entry> {
+        match self.shards.is_joint() {
+            true => self.unsettled().map(|id| self.shards.enter(id)),
+            false => (visits == 0).then_some(Entry::Entered),
         }
-        true
     }
 
     /// The shard that the next outcome of deferred work is for.
     fn unsettled(&mut self) -> Option<ShardId> {
         self.service.deferred()?.unsettled()
     }
+}
 
-    /// Takes outcomes into the shards that the lane has entered, and gives these back.
-    fn settle(&mut self) {
-        let mut shards = Visit(&mut self.shards);
-        if let Some(work) = self.service.deferred() {
-            work.settle(&mut shards, &mut self.out);
-        }
-        if let Some(unsent) = self.out.gather() {
-            shards.mark_unsent(unsent);
-        }
+/// Draws a ticket for each packet of the batch, in order.
+fn draw_tickets(batch: &mut Batch, shards: &ShardSet) {
+    for info in batch.parts().1 {
+        info.set_ticket(shards.draw(info.shard));
     }
+}
 
-    fn abandon(&mut self) {
-        if let Some(work) = self.service.deferred() {
-            work.abandon();
-        }
-    }
-
-    /// Has the service do what timers ask for.
-    pub(super) fn tick(&mut self) {
-        let mut shards = Visit(&mut self.shards);
-        self.service.tick(&mut shards, &mut self.out, self.latest);
-    }
-
-    /// Notes how many flows were in the joint shards at once, if this lane does so for all claimants.
-    #[inline]
-    pub(super) fn note_joint_flows(&self) {
-        if let Some(peak) = self.shards.flows_peak() {
-            self.counters.flows_peak.set(peak);
-        }
-    }
-
-    /// Where a fragment meets the others of its datagram, if that is another claimant of this lane's queue.
-    #[inline]
-    pub(super) fn home_elsewhere(&self, info: &PacketInfo) -> Option<LaneId> {
-        if info.kind() != PacketKind::Fragment {
-            return None;
-        }
-        self.ownership.home(info.shard).filter(|home| *home != self.id)
+fn on_work(service: &mut dyn Service, act: impl FnOnce(&mut dyn DeferredWork)) {
+    if let Some(work) = service.deferred() {
+        act(work);
     }
 }
 

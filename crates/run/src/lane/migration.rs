@@ -1,13 +1,19 @@
-//! The lane's part when shards change lanes: see [`crate::migrate`].
+//! All that lanes send each other: packets, shards that change lanes ([`crate::migrate`]), and flows that leave and come home
+//! ([`crate::offload`]).
 
 use rheostat_base::{DropReason, Histogram, LaneId, ShardId};
-use rheostat_packet::{BURST, HashKind, Mbuf};
-use rheostat_state::Shard;
+use rheostat_capture::trace::Step;
+use rheostat_packet::{BURST, FlowKey, HashKind, Mbuf};
+use rheostat_state::{DetachedFlow, FlowHash, Shard};
 use rheostat_steer::Steering;
+use rheostat_steer::policy::Load;
 
+use super::offload::{OffloadParts, OffloadState};
 use super::{HandoffPacket, Lane, PacketKind, pool_client};
 use crate::handoff::Control;
+use crate::handoff::link::Delivery;
 use crate::migrate::{Command, Hold, LaneMailbox, Place, ReleaseStamps, Report, Watermark};
+use crate::offload::FlowNumber;
 
 /// Times that a lane takes, in nanoseconds.
 #[derive(Debug, Default)]
@@ -43,6 +49,18 @@ impl MigrationState {
             release_stamps: ReleaseStamps::default(),
         }
     }
+}
+
+/// Deliveries to handle, in order, after all packets of locally owned shards.
+enum Other {
+    /// A packet of a shard that is not.
+    Packet(HandoffPacket),
+    /// A shard, from a lane that had redirected so many.
+    Shard(Box<Shard>, u64),
+    /// A flow of this lane, which comes home.
+    Flow(FlowNumber, DetachedFlow),
+    /// A flow of another lane that is to go home, now that all its packets are here.
+    Recall(FlowNumber),
 }
 
 impl Lane {
@@ -94,7 +112,7 @@ impl Lane {
             }
             Command::Offload { to, share } => self.offload_to(to, share),
             Command::OffloadShares { to, shares } => self.offload_shares(to, shares),
-            Command::Count(request) => self.answer_metrics(&request),
+            Command::Count(request) => request.answer(self.id, &*self.service, &mut self.shards),
         }
     }
 
@@ -251,6 +269,209 @@ impl Lane {
             }
         }
         self.route_to_owner(placed);
+    }
+
+    /// Takes what other lanes have sent, up to a burst from each; returns how many packets there were.
+    pub(super) fn take_handed_off(&mut self) -> usize {
+        let Lane {
+            id,
+            handoff,
+            batch,
+            fragments,
+            latest,
+            ownership,
+            load,
+            migration,
+            offload,
+            out,
+            shards,
+            ..
+        } = self;
+        let mut taken = 0;
+        let mut others = Vec::new();
+        handoff.take(BURST, |delivery| match delivery {
+            Delivery::Packet(placed) => {
+                taken += 1;
+                *latest = (*latest).max(placed.info.now);
+                if placed.packet.mark() != 0 {
+                    out.mirror().note(&placed.packet, Step::Taken);
+                }
+                if let Some(number) = placed.info.offloaded() {
+                    placed.packet.prefetch();
+                    if number.home() != *id {
+                        load.guests.count(placed.info.shard, placed.packet.len());
+                    }
+                    return offload.take(*id, number, placed);
+                }
+                if ownership.place(placed.info.shard) != Place::Local {
+                    return others.push(Other::Packet(placed));
+                }
+                load.shards.count(placed.info.shard, placed.packet.len());
+                match placed.info.kind() {
+                    PacketKind::Fragment => fragments.push(placed),
+                    _ => {
+                        shards.prefetch(placed.info.shard, placed.info.hash);
+                        batch.push(placed);
+                    }
+                }
+            }
+            Delivery::Control(Control::Redirected(shard)) => ownership.note_redirected(shard),
+            Delivery::Control(Control::Shard { shard, ownership_epoch }) => {
+                others.push(Other::Shard(shard, ownership_epoch));
+            }
+            Delivery::Control(Control::Released { shard, to }) => {
+                migration.unsent_acks.push((shard, to))
+            }
+            Delivery::Control(Control::Drained(shard)) => ownership.note_drained(shard),
+            Delivery::Control(Control::Offload { number, flow }) => offload.begin(number, flow),
+            Delivery::Control(Control::Recall(number)) => others.push(Other::Recall(number)),
+            Delivery::Control(Control::Return { number, flow }) => {
+                others.push(Other::Flow(number, flow));
+            }
+        });
+        if !self.migration.unsent_acks.is_empty() {
+            self.send_drain_acks();
+        }
+        if self.offload.has_packets() {
+            self.process_offloaded();
+        }
+        if taken > 0 {
+            self.counters.handoff_in.add(taken as u64);
+            self.process();
+        }
+        for other in others {
+            match other {
+                Other::Packet(placed) => self.route_to_owner(placed),
+                Other::Shard(shard, ownership_epoch) => self.accept(shard, ownership_epoch),
+                Other::Flow(number, flow) => self.take_home(number, flow),
+                Other::Recall(number) => self.offload.note_recalled(number),
+            }
+        }
+        // Behind the packets that came before the shard, and were held.
+        if !self.migration.delivered.is_empty() {
+            self.install_shards();
+        }
+        taken
+    }
+
+    /// A flow has come home.
+    #[cold]
+    pub(super) fn take_home(&mut self, number: FlowNumber, flow: DetachedFlow) {
+        let id = self.offload.home.shard_of(number);
+        let shard = self.shards.stalled_or_owned(id).expect("a shard stays while flows are away");
+        shard.table.attach(flow);
+        let was_stalled = self.shards.resume(id);
+        self.offload.picks.note_home(number);
+        for mut placed in self.offload.home.end(number) {
+            placed.info.set_offloaded(None);
+            self.run_again(placed);
+        }
+        self.process();
+        if was_stalled {
+            // Younger than those of the flow. Should the shard have to wait again, they do.
+            let waiting = self.offload.stalled.take(id);
+            waiting.into_iter().for_each(|(placed, _)| self.run_again(placed));
+            self.process();
+        }
+        let (offload, mut lane) = self.offloading();
+        lane.note_flows_away(offload.home.away());
+        self.count_on_hold();
+    }
+
+    /// Presents a packet again, which was counted when it came.
+    fn run_again(&mut self, placed: HandoffPacket) {
+        self.offload.resumed += 1;
+        self.batch.push(placed);
+        if self.batch.len() >= BURST {
+            self.process();
+        }
+    }
+
+    /// Lets flows of the lane leave for the lane `to`, so that they have up to `share` hundredths of the packets; for none, takes
+    /// all home. Flows that are with another lane come home first. The flows are those of packets picked from each few bursts, so
+    /// the more packets a flow has, the earlier it leaves; with a share of 100, of each burst.
+    ///
+    /// No flow leaves in a run without room for it ([`RuntimeConfig::offloading`](crate::RuntimeConfig::offloading)), and none
+    /// whose service does not let it.
+    pub fn offload_to(&mut self, to: Option<LaneId>, share: u8) {
+        let can_leave = self.service.offloading().is_some() && to != Some(self.id);
+        self.offload.aim(to.filter(|_| can_leave), share);
+    }
+
+    /// Lets this part of each shard's work leave for the lane `to`, and nothing of other shards: the heaviest flows, as the lane
+    /// has measured them, adjusted every 100 ms. For no lane, takes all home. Flows leave only where classes are measured
+    /// ([`LaneConfig::classes`](super::LaneConfig::classes)).
+    pub fn offload_shares(
+        &mut self,
+        to: Option<LaneId>,
+        shares: impl IntoIterator<Item = (ShardId, Load)>,
+    ) {
+        self.offload_to(to, 0);
+        self.offload.picks.aim(shares);
+    }
+
+    /// Lets one flow leave at the end of the next poll, whatever share of the packets is away, if there is such a flow and it may
+    /// leave then.
+    pub fn offload(&mut self, shard: ShardId, hash: FlowHash, key: &FlowKey) {
+        self.offload.add_candidate(shard, hash, *key);
+    }
+
+    /// Takes the flows of one shard home. Others may leave again.
+    pub fn recall(&mut self, shard: ShardId) {
+        self.offload.recall_shard(shard);
+    }
+
+    /// Flows of the lane that are away, or on their way home.
+    pub fn flows_away(&self) -> usize {
+        self.offload.home.away()
+    }
+
+    /// Takes all flows home, and lets none leave any more.
+    pub fn end_offloading(&mut self) {
+        self.offload.end();
+    }
+
+    /// Whether flows of other lanes wait for what this one has sent to leave.
+    pub(crate) fn has_leaving_guests(&self) -> bool {
+        self.offload.has_leaving_guests()
+    }
+
+    /// The lane's part in offloading, and the parts of the lane that it works with.
+    pub(super) fn offloading(&mut self) -> (&mut OffloadState, OffloadParts<'_>) {
+        let Lane { offload, service, shards, ownership, handoff, out, classes, load, .. } = self;
+        let (away, polled, latest) = (&load.away, self.polled, self.latest);
+        let service = &mut **service;
+        let parts = OffloadParts {
+            service,
+            shards,
+            ownership,
+            handoff,
+            out,
+            classes,
+            away,
+            polled,
+            latest,
+        };
+        (offload, parts)
+    }
+
+    /// Does with packets what their service could not.
+    pub(super) fn dispatch_deferred(&mut self) {
+        let (offload, mut parts) = self.offloading();
+        offload.dispatch(&mut parts);
+        self.count_on_hold();
+    }
+
+    fn process_offloaded(&mut self) {
+        let (offload, mut parts) = self.offloading();
+        offload.process(&mut parts);
+        self.count_on_hold();
+    }
+
+    /// Counts the packets that wait for shards or flows.
+    pub(super) fn count_on_hold(&mut self) {
+        let waiting = self.migration.hold.len() + self.offload.waiting();
+        self.counters.on_hold.set(waiting as u64);
     }
 
     fn report(&mut self, report: Report) {

@@ -1,18 +1,22 @@
 //! The lane's part when single flows leave it for an offloading lane, or come to it as one: see [`crate::offload`].
 
-use rheostat_base::{DropReason, LaneId, ShardId};
+use rheostat_base::{DropReason, LaneId, ShardId, Time};
 use rheostat_capture::trace::Step;
-use rheostat_packet::{BURST, FlowKey, Mbuf};
+use rheostat_packet::{FlowKey, Mbuf};
 use rheostat_state::{DetachedFlow, FlowHash};
 use rheostat_steer::policy::{Class, Load};
 
+use super::classes::ClassState;
 use super::deferred::Deferral;
 use super::output::Departures;
-use super::{Batch, HandoffPacket, Lane, LinkPacket, Output, Place};
+use super::{Batch, HandoffPacket, LinkPacket, Output};
 use crate::classes::FlowName;
-use crate::handoff::Control;
-use crate::migrate::Hold;
+use crate::handoff::{Control, Handoff};
+use crate::load::ShardLoads;
+use crate::migrate::{Hold, Ownership, Place};
 use crate::offload::{FlowNumber, Home, HopMeter, OffloadedFlows, Picked, Picks};
+use crate::service::Service;
+use crate::shard_set::ShardSet;
 use crate::stages::StageSwitch;
 
 /// Flows that leave in one poll at most.
@@ -32,15 +36,15 @@ pub(super) struct OffloadState {
     share: u8,
     /// Whether no more flows leave.
     has_ended: bool,
-    home: Home<HandoffPacket>,
+    pub(super) home: Home<HandoffPacket>,
     /// Packets of shards that wait for flows to come home.
-    stalled: Hold,
+    pub(super) stalled: Hold,
     /// Flows that are to leave.
     candidates: Vec<(ShardId, FlowHash, FlowKey)>,
     /// Flows of other lanes.
     flows: OffloadedFlows,
     /// Packets of these flows.
-    pub(super) batch: Batch,
+    batch: Batch,
     /// Flows that go home once what the lane had sent by then has left.
     recalled: Vec<(FlowNumber, Option<Departures>)>,
     /// Packets that have waited and were presented again in this poll.
@@ -48,7 +52,7 @@ pub(super) struct OffloadState {
     picking: Picking,
     hops: Option<Box<HopMeter>>,
     /// Which flows leave where a plan says how much of each shard is to.
-    picks: Picks,
+    pub(super) picks: Picks,
 }
 
 /// Which flows leave when nobody names them: a packet of each few bursts is picked, so the more packets a flow has, the earlier it
@@ -114,6 +118,36 @@ impl OffloadState {
         self.picks.name_of(FlowNumber::from_bits(number))
     }
 
+    /// Sets the lane to which flows shall go, and the hundredths of the packets that may be of flows away.
+    pub(super) fn aim(&mut self, to: Option<LaneId>, share: u8) {
+        self.wanted = to;
+        self.share = share.min(100);
+    }
+
+    /// A flow is to leave at the end of the next poll.
+    pub(super) fn add_candidate(&mut self, shard: ShardId, hash: FlowHash, key: FlowKey) {
+        self.candidates.push((shard, hash, key));
+    }
+
+    /// Takes all flows home, and lets none leave any more.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
+        self.candidates.clear();
+        self.picks.aim([]);
+        self.home.recall_all();
+    }
+
+    /// Whether packets of flows that are here wait to be processed.
+    #[inline]
+    pub(super) fn has_packets(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    /// Whether flows of other lanes wait for what this one has sent to leave.
+    pub(super) fn has_leaving_guests(&self) -> bool {
+        !self.recalled.is_empty()
+    }
+
     /// Whether flows of other lanes are here.
     #[inline]
     pub(super) fn has_guests(&self) -> bool {
@@ -150,158 +184,27 @@ fn refuse_all(batch: &mut Batch, flows: &mut OffloadedFlows, out: &mut Output) {
     }
 }
 
-impl Lane {
-    /// Lets flows of the lane leave for the lane `to`, so that they have up to `share` hundredths of the packets; for none, takes
-    /// all home. Flows that are with another lane come home first. The flows are those of packets picked from each few bursts, so
-    /// the more packets a flow has, the earlier it leaves; with a share of 100, of each burst.
-    ///
-    /// No flow leaves in a run without room for it ([`RuntimeConfig::offloading`](crate::RuntimeConfig::offloading)), and none
-    /// whose service does not let it.
-    pub fn offload_to(&mut self, to: Option<LaneId>, share: u8) {
-        let can_leave = self.service.offloading().is_some() && to != Some(self.id);
-        self.offload.wanted = to.filter(|_| can_leave);
-        self.offload.share = share.min(100);
-    }
+/// The parts of a lane that offloading works with.
+pub(super) struct OffloadParts<'a> {
+    pub(super) service: &'a mut dyn Service,
+    pub(super) shards: &'a mut ShardSet,
+    pub(super) ownership: &'a Ownership,
+    pub(super) handoff: &'a mut Handoff,
+    pub(super) out: &'a mut Output,
+    pub(super) classes: &'a mut Option<Box<ClassState>>,
+    /// The part of the work on shards that goes to other lanes.
+    pub(super) away: &'a ShardLoads,
+    /// When the poll began.
+    pub(super) polled: Time,
+    /// The latest time of any packet.
+    pub(super) latest: Time,
+}
 
-    /// Lets this part of each shard's work leave for the lane `to`, and nothing of other shards: the heaviest flows, as the lane
-    /// has measured them, adjusted every 100 ms. For no lane, takes all home. Flows leave only where classes are measured
-    /// ([`LaneConfig::classes`](super::LaneConfig::classes)).
-    pub fn offload_shares(
-        &mut self,
-        to: Option<LaneId>,
-        shares: impl IntoIterator<Item = (ShardId, Load)>,
-    ) {
-        self.offload_to(to, 0);
-        self.offload.picks.aim(shares);
-    }
-
-    /// Looks which flows are to be away, at the end of an epoch in which they had these parts of their shards' work.
-    pub(super) fn pick_flows(&mut self, parts: &[(FlowName, Load)]) {
-        let Picked { leave, recall } = self.offload.picks.end_epoch(parts);
-        recall.into_iter().for_each(|number| self.offload.home.recall(number));
-        if !self.offload.has_ended && self.offload.to.is_some() {
-            let named = leave.into_iter().map(|FlowName { shard, hash, key }| (shard, hash, key));
-            self.offload.candidates.extend(named);
-        }
-    }
-
-    /// Lets one flow leave at the end of the next poll, whatever share of the packets is away, if there is such a flow and it may
-    /// leave then.
-    pub fn offload(&mut self, shard: ShardId, hash: FlowHash, key: &FlowKey) {
-        self.offload.candidates.push((shard, hash, *key));
-    }
-
-    /// Takes the flows of one shard home. Others may leave again.
-    pub fn recall(&mut self, shard: ShardId) {
-        self.offload.recall_shard(shard);
-    }
-
-    /// Flows of the lane that are away, or on their way home.
-    pub fn flows_away(&self) -> usize {
-        self.offload.home.away()
-    }
-
-    /// Takes all flows home, and lets none leave any more.
-    pub fn end_offloading(&mut self) {
-        self.offload.has_ended = true;
-        self.offload.candidates.clear();
-        self.offload.picks.aim([]);
-        self.offload.home.recall_all();
-    }
-
-    /// Whether flows of other lanes wait for what this one has sent to leave.
-    pub(crate) fn has_leaving_guests(&self) -> bool {
-        !self.offload.recalled.is_empty()
-    }
-
-    /// Processes the packets that came from the homes of flows that are here.
-    pub(super) fn process_offloaded(&mut self) {
-        let Lane {
-            offload: OffloadState { batch, flows, hops, .. }, service, out, classes, ..
-        } = self;
-        if let Some(meter) = hops {
-            meter.note(batch.found());
-        }
-        // Other lanes have told them apart already; the order in which they came decides which are refused.
-        let mut meter = classes.as_mut().map(|classes| &mut classes.meter);
-        let is_measured = meter.as_mut().is_some_and(|meter| meter.start(batch, false));
-        match service.offloading() {
-            Some(service) => service.process_offloaded(batch, flows, out),
-            None => refuse_all(batch, flows, out),
-        }
-        debug_assert!(batch.is_empty(), "a service leaves no packet behind");
-        if is_measured {
-            self.stop_measuring();
-        }
-        self.dispatch_deferred();
-        if is_measured {
-            self.commit_measuring();
-        }
-    }
-
-    /// Does with packets what their service could not.
-    pub(super) fn dispatch_deferred(&mut self) {
-        let mut deferred = std::mem::take(self.out.deferred());
-        for number in deferred.recalls.drain(..) {
-            self.offload.home.recall(number);
-        }
-        self.send_away(&mut deferred.away);
-        for (deferral, placed) in deferred.packets.drain(..) {
-            if let Some(classes) = &mut self.classes {
-                classes.meter.forget(&placed.packet, &placed.info);
-            }
-            match deferral {
-                Deferral::Stalled => self.hold_stalled(placed),
-                Deferral::Refused => {
-                    let number = placed.info.offloaded().expect("only guests are refused");
-                    self.counters.refused.increment();
-                    self.note_step(&placed.packet, Step::Refused(number.home()));
-                    self.handoff.stage(number.home(), placed);
-                }
-            }
-        }
-        *self.out.deferred() = deferred;
-        self.count_on_hold();
-    }
-
-    /// Lays packets of flows that are away aside for the offloading lane, but for those of flows that are on their way home.
-    fn send_away(&mut self, away: &mut Vec<LinkPacket>) {
-        if away.is_empty() {
-            return;
-        }
-        let to = self.offload.to.expect("flows are away somewhere");
-        self.note_away(away, to);
-        let home = &mut self.offload.home;
-        if home.has_returning() {
-            let is_returning = |packet: &mut LinkPacket| {
-                packet.offloaded().is_some_and(|number| !home.is_away(number))
-            };
-            let returning: Vec<_> = away.extract_if(.., is_returning).collect();
-            returning.into_iter().for_each(|packet| self.hold_returning(packet.unpack()));
-        }
-        let count = away.len() as u64;
-        self.offload.picking.offloaded += count;
-        self.counters.offloaded.add(count);
-        for packet in &*away {
-            self.load.away.count(packet.shard(), packet.packet().len());
-        }
-        self.handoff.stage_all(to, away);
-    }
-
-    /// Notes what becomes of packets of flows that are away, and takes those flows home of which one is of the priority class.
-    fn note_away(&mut self, away: &[LinkPacket], to: LaneId) {
-        for packet in away {
-            let Some(number) = packet.offloaded() else { continue };
-            if let Some(classes) = &mut self.classes
-                && classes.meter.forget(packet.packet(), &packet.info()) == Class::Priority
-            {
-                // Its class depends on more than its flow. It stays at home for a while.
-                self.offload.home.recall(number);
-            }
-            let is_away = self.offload.home.is_away(number);
-            let step = if is_away { Step::Offloaded(to) } else { Step::Waits };
-            self.note_step(packet.packet(), step);
-        }
+impl OffloadParts<'_> {
+    /// Notes how many flows of the lane are away.
+    pub(super) fn note_flows_away(&mut self, flows: usize) {
+        self.shards.set_offloaded(flows > 0);
+        self.out.counters().flows_away.set(flows as u64);
     }
 
     /// Notes what becomes of a packet, if it is traced.
@@ -310,68 +213,132 @@ impl Lane {
             self.out.mirror().note(packet, step);
         }
     }
+}
 
-    fn hold_returning(&mut self, placed: HandoffPacket) {
+impl OffloadState {
+    /// Looks which flows are to be away, at the end of an epoch in which they had these parts of their shards' work.
+    pub(super) fn pick_flows(&mut self, parts: &[(FlowName, Load)]) {
+        let Picked { leave, recall } = self.picks.end_epoch(parts);
+        recall.into_iter().for_each(|number| self.home.recall(number));
+        if !self.has_ended && self.to.is_some() {
+            let named = leave.into_iter().map(|FlowName { shard, hash, key }| (shard, hash, key));
+            self.candidates.extend(named);
+        }
+    }
+
+    /// Processes the packets that came from the homes of flows that are here.
+    pub(super) fn process(&mut self, lane: &mut OffloadParts<'_>) {
+        let OffloadState { batch, flows, hops, .. } = self;
+        if let Some(meter) = hops {
+            meter.note(batch.found());
+        }
+        // Other lanes have told them apart already; the order in which they came decides which are refused.
+        let mut meter = lane.classes.as_mut().map(|classes| &mut classes.meter);
+        let is_measured = meter.as_mut().is_some_and(|meter| meter.start(batch, false));
+        match lane.service.offloading() {
+            Some(service) => service.process_offloaded(batch, flows, lane.out),
+            None => refuse_all(batch, flows, lane.out),
+        }
+        debug_assert!(batch.is_empty(), "a service leaves no packet behind");
+        if let Some(classes) = lane.classes.as_mut().filter(|_| is_measured) {
+            classes.meter.stop();
+        }
+        self.dispatch(lane);
+        if let Some(classes) = lane.classes.as_mut().filter(|_| is_measured) {
+            classes.meter.commit();
+        }
+    }
+
+    /// Does with packets what their service could not.
+    pub(super) fn dispatch(&mut self, lane: &mut OffloadParts<'_>) {
+        let mut deferred = std::mem::take(lane.out.deferred());
+        for number in deferred.recalls.drain(..) {
+            self.home.recall(number);
+        }
+        self.send_away(&mut deferred.away, lane);
+        for (deferral, placed) in deferred.packets.drain(..) {
+            if let Some(classes) = lane.classes {
+                classes.meter.forget(&placed.packet, &placed.info);
+            }
+            match deferral {
+                Deferral::Stalled => self.hold_stalled(placed, lane),
+                Deferral::Refused => {
+                    let number = placed.info.offloaded().expect("only guests are refused");
+                    lane.out.counters().refused.increment();
+                    lane.note_step(&placed.packet, Step::Refused(number.home()));
+                    lane.handoff.stage(number.home(), placed);
+                }
+            }
+        }
+        *lane.out.deferred() = deferred;
+    }
+
+    /// Lays packets of flows that are away aside for the offloading lane, but for those of flows that are on their way home.
+    fn send_away(&mut self, away: &mut Vec<LinkPacket>, lane: &mut OffloadParts<'_>) {
+        if away.is_empty() {
+            return;
+        }
+        let to = self.to.expect("flows are away somewhere");
+        self.note_away(away, to, lane);
+        if self.home.has_returning() {
+            let home = &self.home;
+            let is_returning = |packet: &mut LinkPacket| {
+                packet.offloaded().is_some_and(|number| !home.is_away(number))
+            };
+            let returning: Vec<_> = away.extract_if(.., is_returning).collect();
+            returning.into_iter().for_each(|packet| self.hold_returning(packet.unpack(), lane.out));
+        }
+        let count = away.len() as u64;
+        self.picking.offloaded += count;
+        lane.out.counters().offloaded.add(count);
+        for packet in &*away {
+            lane.away.count(packet.shard(), packet.packet().len());
+        }
+        lane.handoff.stage_all(to, away);
+    }
+
+    /// Notes what becomes of packets of flows that are away, and takes those flows home of which one is of the priority class.
+    fn note_away(&mut self, away: &[LinkPacket], to: LaneId, lane: &mut OffloadParts<'_>) {
+        for packet in away {
+            let Some(number) = packet.offloaded() else { continue };
+            if let Some(classes) = lane.classes
+                && classes.meter.forget(packet.packet(), &packet.info()) == Class::Priority
+            {
+                // Its class depends on more than its flow. It stays at home for a while.
+                self.home.recall(number);
+            }
+            let is_away = self.home.is_away(number);
+            let step = if is_away { Step::Offloaded(to) } else { Step::Waits };
+            lane.note_step(packet.packet(), step);
+        }
+    }
+
+    fn hold_returning(&mut self, placed: HandoffPacket, out: &mut Output) {
         let number = placed.info.offloaded().expect("a flow that is away has a number");
-        if let Err(placed) = self.offload.home.hold(number, placed) {
-            self.out.drop(placed.packet, DropReason::HoldFull);
+        if let Err(placed) = self.home.hold(number, placed) {
+            out.drop(placed.packet, DropReason::HoldFull);
         }
     }
 
-    fn hold_stalled(&mut self, placed: HandoffPacket) {
+    fn hold_stalled(&mut self, placed: HandoffPacket, lane: &mut OffloadParts<'_>) {
         let shard = placed.info.shard;
-        self.note_step(&placed.packet, Step::Waits);
-        if let Some(placed) = self.offload.stalled.push(shard, placed, self.polled) {
-            self.out.drop(placed.packet, DropReason::HoldFull);
-        }
-    }
-
-    /// A flow has come home.
-    #[cold]
-    pub(super) fn take_home(&mut self, number: FlowNumber, flow: DetachedFlow) {
-        let id = self.offload.home.shard_of(number);
-        let shard = self.shards.stalled_or_owned(id).expect("a shard stays while flows are away");
-        shard.table.attach(flow);
-        let was_stalled = self.shards.resume(id);
-        self.offload.picks.note_home(number);
-        for mut placed in self.offload.home.end(number) {
-            placed.info.set_offloaded(None);
-            self.run_again(placed);
-        }
-        self.process();
-        if was_stalled {
-            // Younger than those of the flow. Should the shard have to wait again, they do.
-            let waiting = self.offload.stalled.take(id);
-            waiting.into_iter().for_each(|(placed, _)| self.run_again(placed));
-            self.process();
-        }
-        let is_away = self.flows_away() > 0;
-        self.shards.set_offloaded(is_away);
-        self.counters.flows_away.set(self.flows_away() as u64);
-        self.count_on_hold();
-    }
-
-    /// Presents a packet again, which was counted when it came.
-    fn run_again(&mut self, placed: HandoffPacket) {
-        self.offload.resumed += 1;
-        self.batch.push(placed);
-        if self.batch.len() >= BURST {
-            self.process();
+        lane.note_step(&placed.packet, Step::Waits);
+        if let Some(placed) = self.stalled.push(shard, placed, lane.polled) {
+            lane.out.drop(placed.packet, DropReason::HoldFull);
         }
     }
 
     /// Picks a flow that may leave from a burst that is about to be processed.
     #[inline]
-    pub(super) fn pick_flow(&mut self) {
-        if self.offload.to.is_some() && self.offload.share > 0 {
-            self.pick_flow_of_burst();
+    pub(super) fn pick_flow(&mut self, batch: &Batch) {
+        if self.to.is_some() && self.share > 0 {
+            self.pick_flow_of_burst(batch);
         }
     }
 
     #[cold]
-    fn pick_flow_of_burst(&mut self) {
-        let Lane { batch, offload, .. } = self;
-        let OffloadState { picking, candidates, share, has_ended, .. } = offload;
+    fn pick_flow_of_burst(&mut self, batch: &Batch) {
+        let OffloadState { picking, candidates, share, has_ended, .. } = self;
         let found = batch.found();
         picking.packets += found.len() as u64;
         picking.bursts = picking.bursts.wrapping_add(1);
@@ -390,83 +357,73 @@ impl Lane {
         }
     }
 
-    /// At the end of a poll, when all packets of it were published and flushed: lets flows leave, recalls flows, and lets guests go
-    /// home.
+    /// Whether flows are to leave or to come home.
     #[inline]
-    pub(super) fn move_flows(&mut self) {
-        let OffloadState { to, wanted, candidates, recalled, .. } = &self.offload;
+    pub(super) fn has_moves(&self) -> bool {
+        let OffloadState { to, wanted, candidates, recalled, .. } = self;
         let is_idle = candidates.is_empty() && recalled.is_empty() && to == wanted;
-        if !is_idle || self.offload.home.has_recalls() {
-            self.move_all_flows();
-        }
+        !is_idle || self.home.has_recalls()
     }
 
+    /// At the end of a poll, when all packets of it were published and flushed: lets flows leave, recalls flows, and lets guests go
+    /// home.
     #[cold]
-    fn move_all_flows(&mut self) {
-        self.return_guests();
-        if self.offload.to != self.offload.wanted {
-            self.offload.home.recall_all();
-            if self.flows_away() == 0 {
-                self.offload.to = self.offload.wanted;
+    pub(super) fn move_flows(&mut self, lane: &mut OffloadParts<'_>) {
+        self.return_guests(lane);
+        if self.to != self.wanted {
+            self.home.recall_all();
+            if self.home.away() == 0 {
+                self.to = self.wanted;
             }
-        } else if !self.offload.candidates.is_empty() && self.unsent() == 0 {
-            self.begin_flows();
+        } else if !self.candidates.is_empty() && lane.out.counters().transmitting.get() == 0 {
+            self.begin_flows(lane);
         }
-        while let Some(number) = self.offload.home.next_recall() {
-            let to = self.offload.to.expect("flows are away somewhere");
-            self.handoff.send_control(to, Control::Recall(number));
+        while let Some(number) = self.home.next_recall() {
+            let to = self.to.expect("flows are away somewhere");
+            lane.handoff.send_control(to, Control::Recall(number));
         }
     }
 
     /// Sends the flows home of which nothing is left here.
-    fn return_guests(&mut self) {
-        for (_, departures) in &mut self.offload.recalled {
-            departures.get_or_insert_with(|| self.out.departures());
+    fn return_guests(&mut self, lane: &mut OffloadParts<'_>) {
+        let OffloadState { recalled, flows, .. } = self;
+        for (_, departures) in &mut *recalled {
+            departures.get_or_insert_with(|| lane.out.departures());
         }
-        let out = &self.out;
-        let Lane { offload: OffloadState { recalled, flows, .. }, handoff, .. } = self;
         let has_left = |(_, departures): &mut (FlowNumber, Option<Departures>)| {
-            departures.as_ref().is_some_and(|departures| out.have_left(departures))
+            departures.as_ref().is_some_and(|departures| lane.out.have_left(departures))
         };
         for (number, _) in recalled.extract_if(.., has_left) {
             let flow = flows.0.end(number);
-            handoff.send_control(number.home(), Control::Return { number, flow });
+            lane.handoff.send_control(number.home(), Control::Return { number, flow });
         }
     }
 
     /// Lets flows leave. Nothing that the lane has sent is left in a device.
-    fn begin_flows(&mut self) {
-        let mut candidates = std::mem::take(&mut self.offload.candidates);
+    fn begin_flows(&mut self, lane: &mut OffloadParts<'_>) {
+        let mut candidates = std::mem::take(&mut self.candidates);
         for (id, hash, key) in candidates.drain(..) {
-            let Some(to) = self.offload.to.filter(|_| !self.offload.has_ended) else { continue };
+            let Some(to) = self.to.filter(|_| !self.has_ended) else { continue };
             let stays =
-                self.ownership.place(id) == Place::Local && !self.ownership.is_releasing(id);
-            let Some(shard) = self.shards.get_mut(id).filter(|_| stays) else { continue };
-            let Some(number) = self.offload.home.begin(id) else { continue };
+                lane.ownership.place(id) == Place::Local && !lane.ownership.is_releasing(id);
+            let Some(shard) = lane.shards.get_mut(id).filter(|_| stays) else { continue };
+            let Some(number) = self.home.begin(id) else { continue };
             let name = FlowName { shard: id, hash, key };
-            let service = self.service.offloading();
-            match service.and_then(|of| of.detach(shard, (hash, &key), number, self.latest)) {
+            let service = lane.service.offloading();
+            match service.and_then(|of| of.detach(shard, (hash, &key), number, lane.latest)) {
                 None => {
-                    self.offload.home.cancel(number);
-                    self.offload.picks.note_stays(name);
+                    self.home.cancel(number);
+                    self.picks.note_stays(name);
                 }
                 Some(flow) => {
-                    self.offload.picks.note_left(name, number);
-                    self.counters.flows_offloaded.increment();
-                    self.handoff.send_control(to, Control::Offload { number, flow });
+                    self.picks.note_left(name, number);
+                    lane.out.counters().flows_offloaded.increment();
+                    lane.handoff.send_control(to, Control::Offload { number, flow });
                 }
             }
         }
-        self.offload.candidates = candidates;
-        let is_away = self.flows_away() > 0;
-        self.shards.set_offloaded(is_away);
-        self.counters.flows_away.set(self.flows_away() as u64);
-    }
-
-    /// Counts the packets that wait for shards or flows.
-    pub(super) fn count_on_hold(&mut self) {
-        let waiting = self.migration.hold.len() + self.offload.waiting();
-        self.counters.on_hold.set(waiting as u64);
+        self.candidates = candidates;
+        lane.note_flows_away(self.home.away());
     }
 }
 

@@ -294,6 +294,12 @@ impl Output {
         std::mem::take(&mut self.reinjected)
     }
 
+    /// Takes the room of those back, so that no memory is requested for the next. None came back meanwhile.
+    pub(super) fn reuse_reinjected(&mut self, room: Vec<Mbuf>) {
+        debug_assert!(room.is_empty() && self.reinjected.is_empty(), "they were placed");
+        self.reinjected = room;
+    }
+
     /// Leaves a packet whose flow is away ([`FlowTable::detached`](rheostat_state::FlowTable::detached)) to the lane.
     ///
     /// `info` has the flow's number ([`PacketInfo::set_offloaded`]).

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
 
 use rheostat_base::clock::Cycles;
 use rheostat_base::{DeviceId, ShardId, Time};
@@ -25,15 +26,22 @@ pub enum PacketKind {
     NonFlow,
 }
 
-/// What was found out about a packet: a line for packets of IPv4, and beside it one that keys of IPv6 need.
+/// The facts about a packet: a line for packets of IPv4, and beside it one that keys of IPv6 need.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub struct PacketInfo {
+    facts: PacketFacts,
+}
+
+/// The words of a [`PacketInfo`], without the room to the end of its second line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PacketFacts {
     /// The first words of the key.
     words: [u64; 2],
     /// The hash of the key in flow tables.
     pub hash: FlowHash,
-    /// When it arrived: its time stamp, or the time of the poll, as the run counts time.
+    /// When the packet arrived: its time stamp, or the time of the poll, as the run counts time.
     pub now: Time,
     /// Where its headers lie.
     pub headers: Headers,
@@ -49,7 +57,31 @@ pub struct PacketInfo {
     published: Cycles,
 }
 
-const _: () = assert!(offset_of!(PacketInfo, traits) < 64 && offset_of!(PacketInfo, rest) == 64);
+const _: () = assert!(offset_of!(PacketFacts, traits) < 64 && offset_of!(PacketFacts, rest) == 64);
+
+impl PacketFacts {
+    /// The number of its flow, for a packet on its way between the flow's home and the lane that the flow is with.
+    #[inline]
+    pub fn offloaded(&self) -> Option<FlowNumber> {
+        (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
+    }
+}
+
+impl Deref for PacketInfo {
+    type Target = PacketFacts;
+
+    #[inline(always)]
+    fn deref(&self) -> &PacketFacts {
+        &self.facts
+    }
+}
+
+impl DerefMut for PacketInfo {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut PacketFacts {
+        &mut self.facts
+    }
+}
 
 /// A packet with its facts, on its way to another lane.
 #[derive(Debug)]
@@ -60,51 +92,28 @@ pub struct HandoffPacket {
     pub info: PacketInfo,
 }
 
-/// A packet with what was found out about it, as it lies in a ring between lanes: two lines, since the handle of the packet takes
-/// the room that [`PacketInfo`] has to spare.
+/// A packet with its facts, as it lies in a ring between lanes: two lines, since the handle of the packet takes the room that
+/// [`PacketInfo`] has to spare.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct LinkPacket {
-    words: [u64; 2],
-    hash: FlowHash,
-    now: Time,
-    headers: Headers,
-    shard: ShardId,
-    traits: Traits,
-    rest: [u64; 3],
-    number: u32,
-    published: Cycles,
+    facts: PacketFacts,
     packet: Mbuf,
 }
 
-const _: () = assert!(size_of::<LinkPacket>() == 128 && offset_of!(LinkPacket, traits) < 64);
+const _: () = assert!(size_of::<LinkPacket>() == 128);
 
 impl LinkPacket {
     /// For a packet that is taken from where it lay.
     #[inline(always)]
     pub(crate) fn new(packet: Mbuf, info: &PacketInfo) -> LinkPacket {
-        let &PacketInfo { words, hash, now, headers, shard, traits, rest, number, published } =
-            info;
-        LinkPacket { words, hash, now, headers, shard, traits, rest, number, published, packet }
+        LinkPacket { facts: info.facts, packet }
     }
 
-    /// The packet, and what was found out about it.
+    /// The packet and its facts.
     #[inline(always)]
     pub(crate) fn unpack(self) -> HandoffPacket {
-        let LinkPacket {
-            words,
-            hash,
-            now,
-            headers,
-            shard,
-            traits,
-            rest,
-            number,
-            published,
-            packet,
-        } = self;
-        let info = PacketInfo { words, hash, now, headers, shard, traits, rest, number, published };
-        HandoffPacket { packet, info }
+        HandoffPacket { packet: self.packet, info: PacketInfo { facts: self.facts } }
     }
 
     /// The packet itself.
@@ -113,29 +122,26 @@ impl LinkPacket {
         &self.packet
     }
 
-    /// A copy of what was found out about the packet.
+    /// A copy of the packet's facts.
     pub(crate) fn info(&self) -> PacketInfo {
-        let &LinkPacket {
-            words, hash, now, headers, shard, traits, rest, number, published, ..
-        } = self;
-        PacketInfo { words, hash, now, headers, shard, traits, rest, number, published }
+        PacketInfo { facts: self.facts }
     }
 
     /// The shard of the packet's flow.
     #[inline]
     pub(crate) fn shard(&self) -> ShardId {
-        self.shard
+        self.facts.shard
     }
 
-    /// As [`PacketInfo::offloaded`].
+    /// As [`PacketFacts::offloaded`].
     #[inline]
     pub(crate) fn offloaded(&self) -> Option<FlowNumber> {
-        (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
+        self.facts.offloaded()
     }
 
     /// Notes when the packet is published.
     pub(crate) fn set_published(&mut self, now: Cycles) {
-        self.published = now;
+        self.facts.published = now;
     }
 }
 
@@ -301,12 +307,6 @@ impl PacketInfo {
         self.traits.0 = self.traits.0 & !USUAL | if is_usual { USUAL } else { 0 };
     }
 
-    /// The number of its flow, for a packet on its way between the flow's home and the lane that the flow is with.
-    #[inline]
-    pub fn offloaded(&self) -> Option<FlowNumber> {
-        (self.traits.0 & OFFLOADED != 0).then(|| FlowNumber::from_bits(self.number))
-    }
-
     /// With which ticket the packet enters its joint shard. None of its flows is away.
     #[inline]
     pub(crate) fn ticket(&self) -> u32 {
@@ -364,7 +364,9 @@ impl PacketInfo {
 
     /// A packet of which nothing is known yet but its headers.
     pub(super) fn unplaced(headers: Headers, now: Time) -> PacketInfo {
-        PacketInfo { headers, now, ..PacketInfo::default() }
+        let mut info = PacketInfo::default();
+        (info.headers, info.now) = (headers, now);
+        info
     }
 
     /// The same packet as one of the flow that software found it to belong to. `key` is in the
@@ -401,7 +403,7 @@ impl PacketInfo {
 impl Default for PacketInfo {
     /// A packet of which nothing is known.
     fn default() -> PacketInfo {
-        let mut info = PacketInfo {
+        let facts = PacketFacts {
             words: [0; 2],
             hash: FlowHash(0),
             now: Time::ZERO,
@@ -412,6 +414,7 @@ impl Default for PacketInfo {
             number: 0,
             published: Cycles(0),
         };
+        let mut info = PacketInfo { facts };
         info.place(&Placement::NONE);
         info
     }

@@ -1,90 +1,29 @@
-//! What a lane receives from its devices, on its way to the service.
+//! Packets that a lane runs: those of its devices, those that re-enter (fragments, hairpins, replies of a pool), and the service on
+//! all of them.
 
-use rheostat_base::{DeviceId, DropReason, LaneId, Time};
-use rheostat_io::RxQueue;
-use rheostat_packet::{BURST, Burst};
+use rheostat_base::{DeviceId, DropReason, LaneId, ShardId, Time};
+use rheostat_capture::trace::Step;
+use rheostat_packet::{BURST, FlowKey, HashKind, Headers, Mbuf, Tuple};
+use rheostat_state::{DatagramId, FragmentTracker, Tracked};
 
 use super::batch::Spare;
+use super::classes::Measuring;
 use super::classify::{Classifier, Owned};
+use super::joint::Visitor;
 use super::mirror::note_place;
-use super::{HandoffPacket, Lane, PacketKind, Place, Places, TimeSource};
-use crate::crew::LaneNotifier;
-use crate::load::LoadReporting;
-use crate::service::Service;
+use super::receivers::{Reception, SortBy};
+use super::{HandoffPacket, Lane, PacketInfo, PacketKind, Places, TimeSource, pool_client};
+use crate::migrate::Place;
 use crate::stages::BurstStage;
 
-/// What packets are sorted by before the service gets them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SortBy {
-    /// Their flows, for a service that keeps state.
-    Flows,
-    /// Their shards, for one that does not, in a run in which shards move between lanes.
-    Shards,
-    /// Nothing: the packets that its devices give a lane stay there.
-    Nothing,
-}
-
-impl SortBy {
-    pub(super) fn of(service: &dyn Service, reporting: LoadReporting) -> SortBy {
-        match (service.spec().is_stateful, reporting) {
-            (true, _) => SortBy::Flows,
-            (false, LoadReporting::Shards) => SortBy::Shards,
-            (false, LoadReporting::Nothing | LoadReporting::Lanes) => SortBy::Nothing,
-        }
-    }
-}
-
-/// What a lane receives by.
-pub(super) struct Reception {
-    /// A queue of each device.
-    pub(super) receivers: Vec<Box<dyn RxQueue>>,
-    /// Packets received from each device.
-    pub(super) received_by: Vec<u64>,
-    /// Whether other lanes receive from the same queues.
-    pub(super) shares_queues: bool,
-    /// Whether other lanes are kept from receiving until the lane has told packets apart.
-    pub(super) takes_turns: bool,
-    /// What wakes lanes, in their order, where they take turns.
-    notifiers: Vec<LaneNotifier>,
-    pub(super) sort_by: SortBy,
-    pub(super) burst: Burst,
-}
-
-impl Reception {
-    pub(super) fn new(
-        mut receivers: Vec<Box<dyn RxQueue>>,
-        sort_by: SortBy,
-        takes_turns: bool,
-    ) -> Reception {
-        Reception {
-            received_by: vec![0; receivers.len()],
-            shares_queues: receivers
-                .iter_mut()
-                .filter_map(|queue| queue.as_shared())
-                .any(|queue| queue.descriptors().is_some()),
-            receivers,
-            takes_turns,
-            notifiers: Vec::new(),
-            sort_by,
-            burst: Burst::new(),
-        }
-    }
-
-    /// Lets the lane wake others, where lanes take turns.
-    pub(super) fn wake_by(&mut self, notifiers: &[LaneNotifier]) {
-        if self.takes_turns {
-            self.notifiers = notifiers.to_vec();
-        }
-    }
-
-    /// Wakes lanes that sleep, so many at most, beginning with the one behind `own`: packets wait for them.
-    #[cold]
-    pub(super) fn wake_others(&self, own: LaneId, count: usize) {
-        let lanes = self.notifiers.len();
-        for step in 1..=count.min(lanes.saturating_sub(1)) {
-            self.notifiers[(own.index() + step) % lanes].wake();
-        }
-    }
+/// How many packets a poll took.
+#[derive(Default)]
+pub(super) struct PolledPackets {
+    /// Packets from devices, and the bursts that they came in.
+    pub(super) received: usize,
+    pub(super) bursts: usize,
+    /// Replies of a pool.
+    pub(super) completed: usize,
 }
 
 impl Lane {
@@ -139,10 +78,11 @@ impl Lane {
             SortBy::Nothing => self.admit_all(now),
         }
         if self.reception.takes_turns {
-            self.end_reception(device.index());
+            let Lane { joint, batch, shards, out, reception, .. } = self;
+            joint.end_reception(batch, (shards, out), reception, device.index());
         }
         self.out.end_stage(BurstStage::Classify);
-        self.pick_flow();
+        self.offload.pick_flow(&self.batch);
         self.process();
         self.out.end_stage(BurstStage::Run);
         count
@@ -267,5 +207,210 @@ impl Lane {
             }
         }
         self.reception.burst = burst;
+    }
+
+    /// Receives, and goes on with what a pool has done; again, if it had done something. Members that are given one task at a time
+    /// answer it meanwhile, so what a poll costs is shared by several, up to [`BURST`].
+    pub(super) fn receive_and_complete(&mut self, now: Time) -> PolledPackets {
+        let mut taken = PolledPackets::default();
+        loop {
+            let (packets, bursts) = self.receive(now);
+            self.track_fragments();
+            let completed = self.complete();
+            taken.received += packets;
+            taken.bursts += bursts;
+            taken.completed += completed;
+            if completed == 0 || taken.completed >= BURST || taken.received >= BURST {
+                return taken;
+            }
+            self.ring_desk();
+            self.out.flush();
+        }
+    }
+
+    /// Lets the service go on with what the pool has done. Returns how much that was.
+    #[inline]
+    pub(super) fn complete(&mut self) -> usize {
+        let Some(client) = pool_client(&mut *self.service) else { return 0 };
+        let ready = client.collect();
+        if ready == 0 {
+            return 0;
+        }
+        let Lane { shards, service, out, latest, .. } = self;
+        let visits = Visitor { shards, service: &mut **service, out }.settle(Some(*latest));
+        let completed = if shards.is_joint() { visits } else { ready };
+        self.run_reinjected();
+        completed
+    }
+
+    /// Lets the pool know of the tasks that this poll gave it.
+    #[inline]
+    pub(super) fn ring_desk(&mut self) {
+        if let Some(client) = pool_client(&mut *self.service) {
+            client.ring();
+            self.counters.at_pool.set(client.packets() as u64);
+        }
+    }
+
+    /// Shows fragments to the trackers of their home shards, and runs those whose flow is known; again if some were hairpins.
+    pub(super) fn track_fragments(&mut self) {
+        while !self.fragments.is_empty() {
+            let mut fragments = std::mem::take(&mut self.fragments);
+            fragments.drain(..).for_each(|fragment| self.track(fragment));
+            // None was added meanwhile: those of known flows are no fragments for their trackers.
+            self.fragments = fragments;
+            self.count_held();
+            self.process();
+        }
+    }
+
+    /// Gives up datagrams that stay incomplete.
+    pub(super) fn expire_fragments(&mut self) {
+        let Lane { shards, latest, out, .. } = self;
+        let mut expired = false;
+        for tracker in shards.trackers_mut() {
+            tracker.expire(*latest);
+            while let Some((reason, packet)) = tracker.next_dropped() {
+                expired = true;
+                out.drop(packet, reason);
+            }
+        }
+        if expired {
+            self.count_held();
+        }
+    }
+
+    fn track(&mut self, fragment: HandoffPacket) {
+        let HandoffPacket { packet, info } = fragment;
+        let (headers, now, shard) = (info.headers, info.now, info.shard);
+        let (key, forward) = (info.key(), info.forward());
+        // Both ends number their datagrams for themselves, so direction is part of the identity.
+        let key = if forward { key } else { key.reversed() };
+        let Some(fragment) = headers.fragment else {
+            unreachable!("only fragments are tracked");
+        };
+        if packet.mark() != 0 {
+            self.out.mirror().note(&packet, Step::Held);
+        }
+        let first = if fragment.offset == 0 { key_of_first(&packet, &headers) } else { None };
+        let tracker = self.tracker(shard);
+        let datagram = DatagramId::new(&key, fragment.id);
+        match tracker.track(datagram, fragment, first, packet, now) {
+            Tracked::Release { key, packet } => self.send_to_flow(key, packet),
+            Tracked::Hold => {}
+            Tracked::Drop { reason, packet } => self.out.drop(packet, reason),
+        }
+        while let Some((key, packet)) = self.tracker(shard).next_released() {
+            self.send_to_flow(key, packet);
+        }
+        while let Some((reason, packet)) = self.tracker(shard).next_dropped() {
+            self.out.drop(packet, reason);
+        }
+    }
+
+    fn tracker(&mut self, shard: ShardId) -> &mut FragmentTracker {
+        self.shards.tracker_mut(shard).expect("owned, as steering saw")
+    }
+
+    /// Sends a fragment, whose flow has this key in the fragment's direction, to the flow's owner.
+    fn send_to_flow(&mut self, key: FlowKey, packet: Mbuf) {
+        let Ok(headers) = Headers::parse(&packet) else {
+            return self.out.drop(packet, DropReason::Malformed);
+        };
+        let now = self.time.of(&packet, self.latest);
+        let (steering, hasher) = (&self.steering, &self.hasher);
+        let info = PacketInfo::of_known_fragment(&packet, headers, key, steering, hasher, now);
+        self.enter_again(HandoffPacket { packet, info });
+    }
+
+    pub(super) fn count_held(&mut self) {
+        self.counters.held.set(self.shards.fragments_held() as u64);
+    }
+
+    /// Runs the packets that arrive once more, and all that comes of them.
+    pub(super) fn run_reinjected(&mut self) {
+        if self.out.has_reinjected() {
+            self.reinject();
+            self.process();
+            self.track_fragments();
+        }
+    }
+
+    /// Places hairpins: packets from inside to an address that stands for another host inside (RFC 4787, section 6). Translated, they
+    /// arrive once more, as if from outside.
+    #[cold]
+    fn reinject(&mut self) {
+        let mut packets = self.out.take_reinjected();
+        for mut packet in packets.drain(..) {
+            // The device hashed other addresses.
+            packet.set_hash(0, HashKind::None);
+            let Lane { steering, hasher, time, latest, unusual, .. } = self;
+            let by = Classifier { steering, hasher, time: *time, now: *latest, unusual: *unusual };
+            match by.one(&packet) {
+                Ok(info) => self.enter_again(HandoffPacket { packet, info }),
+                Err(reason) => self.out.drop(packet, reason),
+            }
+        }
+        self.out.reuse_reinjected(packets);
+    }
+
+    /// Brings a packet whose place has been determined once more to the owner of its shard.
+    fn enter_again(&mut self, placed: HandoffPacket) {
+        let HandoffPacket { packet, info } = &placed;
+        if packet.mark() != 0 {
+            let owner = self.ownership.destination(info.shard);
+            note_place(self.out.mirror(), packet, info, (self.id, owner));
+        }
+        self.route_to_owner(placed);
+    }
+
+    /// Where a fragment meets the others of its datagram, if that is another claimant of this lane's queue.
+    #[inline]
+    pub(super) fn home_elsewhere(&self, info: &PacketInfo) -> Option<LaneId> {
+        if info.kind() != PacketKind::Fragment {
+            return None;
+        }
+        self.ownership.home(info.shard).filter(|home| *home != self.id)
+    }
+
+    /// Has the service process the batch, and all that comes back of it.
+    pub(super) fn process(&mut self) {
+        while !self.batch.is_empty() {
+            let Lane { classes, joint, batch, shards, service, out, reception, .. } = self;
+            let measuring =
+                classes.as_mut().map_or(Measuring::default(), |classes| classes.start(batch));
+            let mut visitor = Visitor { shards, service: &mut **service, out };
+            joint.process(batch, &mut visitor);
+            if self.puts_off {
+                visitor.do_work(reception);
+            }
+            if let Some(classes) = classes.as_mut().filter(|_| measuring.is_measured) {
+                classes.meter.stop();
+            }
+            if self.out.has_deferred() {
+                self.dispatch_deferred();
+            }
+            let Lane { classes, shards, offload, hasher, polled, .. } = self;
+            if let Some(classes) = classes.as_mut().filter(|_| measuring.is_measured) {
+                classes.meter.commit();
+            }
+            if let Some(classes) = classes.as_mut().filter(|_| measuring.is_sampled) {
+                let name_away = |number| offload.name_of(number);
+                let parts = classes.note_sampled(shards, hasher, *polled, name_away);
+                parts.into_iter().for_each(|parts| offload.pick_flows(&parts));
+            }
+            if self.out.has_reinjected() {
+                self.reinject();
+            }
+        }
+    }
+}
+
+/// The flow key that the transport header in the first fragment of a datagram tells. `None` when the
+/// fragment is too short to hold it.
+fn key_of_first(packet: &Mbuf, headers: &Headers) -> Option<FlowKey> {
+    match Tuple::of(packet, &Headers { fragment: None, ..*headers }) {
+        Tuple::Flow(key) => Some(key),
+        Tuple::IcmpError(_) | Tuple::Fragment(..) | Tuple::None => None,
     }
 }

@@ -10,14 +10,13 @@ use rheostat_base::{DeviceId, DropReason, ShardId, Time};
 use rheostat_io::layer::shared_receive::Sharing;
 use rheostat_packet::BURST;
 
-use super::Visit;
 use super::fixture::{LANES, NOW, Turns};
 use crate::crew::{Crew, LaneNotifier};
 use crate::lane::migration::fixture::Ordered;
 use crate::lane::{Batch, Lane, Output};
 use crate::pool::AnyPoolClient;
 use crate::service::{DeferredWork, Service};
-use crate::shard_set::{Entry, ShardSet};
+use crate::shard_set::{Entry, ShardSet, Visit};
 
 /// Puts off a piece of work for each packet, which it expects to take long or not.
 struct PutOff {
