@@ -23,7 +23,7 @@ pub(crate) struct PollingBoard {
     warnings: Mutex<Vec<String>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 struct LaneBoard {
     mode: AtomicU8,
@@ -126,18 +126,7 @@ impl PollingBoard {
         lanes: usize,
         workers: usize,
     ) -> PollingBoard {
-        let lane = || LaneBoard {
-            mode: AtomicU8::new(mode as u8),
-            is_parked: AtomicBool::new(false),
-            written: Counter::new(),
-            spent_ns: [const { Counter::new() }; Mode::ALL.len()],
-            won: Counter::new(),
-            lost: AtomicU64::new(0),
-            target_ns: Counter::new(),
-            vacations: Histogram::new(),
-            vacations_ns: Counter::new(),
-            won_by_other: Counter::new(),
-        };
+        let lane = || LaneBoard { mode: AtomicU8::new(mode as u8), ..LaneBoard::default() };
         PollingBoard {
             policy,
             lanes: (0..lanes).map(|_| lane()).collect(),

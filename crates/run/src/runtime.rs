@@ -224,16 +224,8 @@ impl Runtime {
         let board = PollingBoard::new(name, mode, lanes.len(), config.workers.len());
         lanes.iter().enumerate().for_each(|(n, lane)| board.set_parked(n, lane.is_parked()));
         let board = Arc::new(board);
-        let metrics = LaneMetrics {
-            counters: lanes.iter().map(Lane::counters).collect(),
-            loads: lanes.iter().map(Lane::loads).collect(),
-            away: lanes.iter().map(Lane::away_loads).collect(),
-            guests: lanes.iter().map(Lane::guest_loads).collect(),
-            figures: lanes.iter().filter_map(Lane::class_figures).collect(),
-            classes: config.classes.clone(),
-            board: board.clone(),
-            joint_shards: if config.claimants() > 1 { config.steering.shards() } else { 0 },
-        };
+        let joint_shards = if config.claimants() > 1 { config.steering.shards() } else { 0 };
+        let metrics = LaneMetrics::of(&lanes, config.classes.clone(), board.clone(), joint_shards);
         let times = lanes.iter().map(Lane::times).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let count = config.workers.len();
@@ -382,7 +374,8 @@ impl Runtime {
         if !self.view.monitors.iter().all(|monitor| monitor.is_exhausted()) {
             return false;
         }
-        let lanes: Vec<_> = self.view.counters.iter().map(|counters| counters.sample()).collect();
+        let lanes: Vec<_> =
+            self.view.lane_metrics.counters.iter().map(|counters| counters.sample()).collect();
         let sum = LaneSample::sum(&lanes);
         sum.handoff_in == sum.handoff_out && sum.at_pool == 0
     }
@@ -400,14 +393,15 @@ impl Runtime {
         let mut lanes = self.take_lanes();
         let stopped = self.view.clock.now();
         lanes.iter_mut().for_each(|lane| lane.close_time(stopped));
-        self.view.board.end(stopped);
+        self.view.lane_metrics.board.end(stopped);
         if lanes.len() == self.view.lanes() {
             end_moves(&mut lanes, &mut self.view.migrator(), &self.view.clock);
         }
         run_dry(&mut lanes, self.view.clock.now());
         let mut last = self.sample();
         let remains = remains(&lanes, &last.devices, self.shards);
-        last.lanes = self.view.counters.iter().map(|counters| counters.sample()).collect();
+        last.lanes =
+            self.view.lane_metrics.counters.iter().map(|counters| counters.sample()).collect();
         let mut metrics = Metrics::default();
         lanes.iter().for_each(|lane| lane.add_metrics(&mut metrics));
         if let Some(lane) = lanes.first() {

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
 use crate::classes::{ClassFigures, Classes};
+use crate::lane::Lane;
 use crate::live_metrics::{LiveMetrics, MetricsRequest};
 use crate::load::ShardLoads;
 use crate::migrate::Migrator;
@@ -63,15 +64,9 @@ impl Sample {
 
 /// A view of a run, for any thread. It stays valid, and stands still, when the run is over.
 pub struct RunView {
-    pub(crate) counters: Vec<Arc<LaneCounters>>,
+    pub(crate) lane_metrics: LaneMetrics,
     pub(crate) monitors: Vec<Arc<dyn DeviceMonitor>>,
     pub(crate) clock: Clock,
-    loads: Vec<ShardLoads>,
-    away: Vec<ShardLoads>,
-    guests: Vec<ShardLoads>,
-    figures: Vec<Arc<ClassFigures>>,
-    classes: Option<Arc<Classes>>,
-    pub(crate) board: Arc<PollingBoard>,
     migrator: Mutex<Migrator>,
     names: Vec<String>,
     tables: Vec<Option<Arc<dyn IndirectionTable>>>,
@@ -79,22 +74,41 @@ pub struct RunView {
     steering: Arc<Steering>,
     started: Time,
     rewrites: AtomicU64,
-    joint_shards: usize,
 }
 
 /// What lanes count, in their order.
 #[derive(Debug)]
 pub(crate) struct LaneMetrics {
     pub(crate) counters: Vec<Arc<LaneCounters>>,
-    pub(crate) loads: Vec<ShardLoads>,
-    pub(crate) away: Vec<ShardLoads>,
-    pub(crate) guests: Vec<ShardLoads>,
+    loads: Vec<ShardLoads>,
+    away: Vec<ShardLoads>,
+    guests: Vec<ShardLoads>,
     /// None where classes are not measured.
-    pub(crate) figures: Vec<Arc<ClassFigures>>,
-    pub(crate) classes: Option<Arc<Classes>>,
+    figures: Vec<Arc<ClassFigures>>,
+    classes: Option<Arc<Classes>>,
     pub(crate) board: Arc<PollingBoard>,
     /// Shards that several lanes own together.
-    pub(crate) joint_shards: usize,
+    joint_shards: usize,
+}
+
+impl LaneMetrics {
+    pub(crate) fn of(
+        lanes: &[Lane],
+        classes: Option<Arc<Classes>>,
+        board: Arc<PollingBoard>,
+        joint_shards: usize,
+    ) -> LaneMetrics {
+        LaneMetrics {
+            counters: lanes.iter().map(Lane::counters).collect(),
+            loads: lanes.iter().map(Lane::loads).collect(),
+            away: lanes.iter().map(Lane::away_loads).collect(),
+            guests: lanes.iter().map(Lane::guest_loads).collect(),
+            figures: lanes.iter().filter_map(Lane::class_figures).collect(),
+            classes,
+            board,
+            joint_shards,
+        }
+    }
 }
 
 /// Why a device's table was not rewritten.
@@ -118,7 +132,7 @@ pub enum TableError {
 
 impl RunView {
     pub(crate) fn new(
-        lanes: LaneMetrics,
+        lane_metrics: LaneMetrics,
         migrator: Migrator,
         devices: &[Box<dyn Device>],
         mirrors: sync::Arc<Mirrors>,
@@ -126,14 +140,7 @@ impl RunView {
         clock: Clock,
     ) -> RunView {
         RunView {
-            counters: lanes.counters,
-            loads: lanes.loads,
-            away: lanes.away,
-            guests: lanes.guests,
-            figures: lanes.figures,
-            classes: lanes.classes,
-            board: lanes.board,
-            joint_shards: lanes.joint_shards,
+            lane_metrics,
             migrator: Mutex::new(migrator),
             monitors: devices.iter().map(|device| device.monitor()).collect(),
             names: devices.iter().map(|device| device.name().to_owned()).collect(),
@@ -153,16 +160,7 @@ impl RunView {
         let steering = Steering::new(&HashKey::symmetric(), 1, 1, Vec::new());
         let steering = Arc::new(steering.expect("one bucket and one shard"));
         let board = Arc::new(PollingBoard::new("busy", Mode::Busy, 0, 0));
-        let lanes = LaneMetrics {
-            counters: Vec::new(),
-            loads: Vec::new(),
-            away: Vec::new(),
-            guests: Vec::new(),
-            figures: Vec::new(),
-            classes: None,
-            board,
-            joint_shards: 0,
-        };
+        let lanes = LaneMetrics::of(&[], None, board, 0);
         RunView::new(lanes, Migrator::default(), &[], mirrors, steering, clock)
     }
 
@@ -179,44 +177,44 @@ impl RunView {
 
     /// What each shard has cost each lane since the start, in the order of lanes.
     pub fn loads(&self) -> &[ShardLoads] {
-        &self.loads
+        &self.lane_metrics.loads
     }
 
     /// What of that was sent to the lanes with which flows are. In lanes whose flows cannot leave, no shard is counted.
     pub fn away_loads(&self) -> &[ShardLoads] {
-        &self.away
+        &self.lane_metrics.away
     }
 
     /// What flows of other lanes have cost each lane, by their shard. As with [`RunView::away_loads`].
     pub fn guest_loads(&self) -> &[ShardLoads] {
-        &self.guests
+        &self.lane_metrics.guests
     }
 
     /// Whether flows may leave their lanes.
     pub fn flows_leave(&self) -> bool {
-        self.away.iter().any(|lane| lane.iter().next().is_some())
+        self.lane_metrics.away.iter().any(|lane| lane.iter().next().is_some())
     }
 
     /// What each lane has measured of classes; none where they are not measured.
     pub fn class_figures(&self) -> &[Arc<ClassFigures>] {
-        &self.figures
+        &self.lane_metrics.figures
     }
 
     /// The classes, where they are measured.
     pub fn classes(&self) -> Option<&Arc<Classes>> {
-        self.classes.as_ref()
+        self.lane_metrics.classes.as_ref()
     }
 
     /// The figures now.
     pub fn sample(&self) -> Sample {
         Sample {
             seconds: self.clock.now().since(self.started).as_secs_f64(),
-            lanes: self.counters.iter().map(|counters| counters.sample()).collect(),
+            lanes: self.lane_metrics.counters.iter().map(|counters| counters.sample()).collect(),
             devices: self.monitors.iter().map(|monitor| monitor.counters()).collect(),
-            polling: self.board.sample(self.started, self.clock.now()),
+            polling: self.lane_metrics.board.sample(self.started, self.clock.now()),
             sources: self.sources(),
             sharing: self.sharing(),
-            joint_shards: self.joint_shards,
+            joint_shards: self.lane_metrics.joint_shards,
         }
     }
 
@@ -263,7 +261,7 @@ impl RunView {
 
     /// How many lanes the run has.
     pub fn lanes(&self) -> usize {
-        self.counters.len()
+        self.lane_metrics.counters.len()
     }
 
     /// The names of the devices, in the order of their numbers.

@@ -81,7 +81,7 @@ impl Runtime {
 
     pub(super) fn warnings(&self) -> Vec<String> {
         let warnings = self.view.monitors.iter().flat_map(|monitor| monitor.warnings());
-        warnings.chain(self.view.board.warnings()).collect()
+        warnings.chain(self.view.lane_metrics.board.warnings()).collect()
     }
 }
 

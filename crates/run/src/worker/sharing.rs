@@ -6,6 +6,9 @@
 //! blocks attends nothing, and *watches* the lanes that no other worker has: a sender of work for one of them wakes it
 //! ([`Attendance`]).
 
+mod attended_lanes;
+mod core_delays;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,12 +20,14 @@ use rheostat_io::Rest;
 use rheostat_kernel::sleep::{SleepPoint, SleepProfile};
 use rheostat_packet::BURST;
 
+use self::attended_lanes::AttendedLanes;
+use self::core_delays::CoreDelays;
 use super::{NAP, Ready, Worker, block};
 use crate::cell::LaneCell;
 use crate::load::LoadReporting;
 use crate::poll::metronome::{Binding, Goal, Metronome, MetronomeSettings, Mode, Nap, Visit};
 use crate::polling::{IsOther, PollingBoard, WorkerPolling};
-use crate::sleep::{RunDelay, SAMPLES_AT_START, Sleeper, calibrate};
+use crate::sleep::{SAMPLES_AT_START, Sleeper, calibrate};
 
 /// Packets of one visit at most. A lane that has more is given back for a moment, so that its load is measured and the
 /// worker sees what else there is to do.
@@ -39,12 +44,6 @@ const SEED: u64 = 0x6d65_7472_6f6e_6f6d;
 
 /// Pieces of the calibration: lanes are polled about once in a millisecond meanwhile.
 const PIECES: usize = 20;
-
-/// A sleep that is late by more than this, or a visit that takes longer, may have waited for a core. Finding out costs a system call,
-/// a small part of this.
-const LATE: Duration = Duration::from_micros(50);
-/// How long waits for a core are added up for the warning about them.
-const DELAY_WINDOW: Duration = Duration::from_secs(1);
 
 /// How long the calibration takes at most, but for its first piece: beside other programs each sleep may take milliseconds.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -65,8 +64,7 @@ pub(super) struct SharingWorker<'a> {
     metronome: Metronome,
     sleeper: Sleeper,
     profile: Arc<SleepProfile>,
-    /// Lanes that this worker attends.
-    attended: Vec<usize>,
+    attended: AttendedLanes<'a>,
     /// Lanes with work that no worker attended.
     called: Vec<usize>,
     /// The set of parked lanes that the policy knows.
@@ -75,13 +73,9 @@ pub(super) struct SharingWorker<'a> {
     active: usize,
     /// Whether a lane was won since the last sleep.
     won: bool,
-    /// How long the worker has waited for a core; read where a sleep or a visit took long.
-    run_delay: RunDelay,
-    /// How long it did behind the last sleep.
+    core_delays: CoreDelays,
+    /// How long the worker waited for a core behind the last sleep.
     waited: Duration,
-    /// The same of sleeps and visits since a moment, for the warning.
-    delayed: Duration,
-    delayed_since: Time,
     /// The next timer of the lanes visited since the last sleep.
     deadline: Time,
     /// When lanes without shards were last visited.
@@ -105,15 +99,13 @@ impl<'a> SharingWorker<'a> {
             metronome: SharingWorker::metronome(worker, settings, profile.clone()),
             sleeper: Sleeper::new(worker.clock.clone()),
             profile,
-            attended: Vec::new(),
+            attended: AttendedLanes::new(attendance),
             called: Vec::new(),
             generation: 0,
             active: 0,
             won: false,
-            run_delay: RunDelay::of_this_thread(),
+            core_delays: CoreDelays::new(worker.clock.now()),
             waited: Duration::ZERO,
-            delayed: Duration::ZERO,
-            delayed_since: worker.clock.now(),
             deadline: Time::NEVER,
             patrolled: Time::ZERO,
             blocks: 0,
@@ -204,7 +196,7 @@ impl<'a> SharingWorker<'a> {
                 self.report();
             }
         }
-        self.leave_all();
+        self.attended.leave_all_but(None);
         self.report();
     }
 
@@ -220,7 +212,7 @@ impl<'a> SharingWorker<'a> {
         let active: Vec<_> = lanes.filter(|lane| !self.board.is_parked(*lane)).collect();
         self.active = active.len();
         self.metronome.regroup(active);
-        self.leave_all();
+        self.attended.leave_all_but(None);
         self.choose_lanes(true);
     }
 
@@ -252,7 +244,7 @@ impl<'a> SharingWorker<'a> {
         let budget = self.metronome.budget().unwrap_or(MOST).min(MOST);
         let (packets, drained, now) = self.drain(cell, start, budget);
         let crew = (self.worker.crew.len(), self.active.max(1));
-        let interrupted = self.delay_within(now.since(start));
+        let interrupted = self.core_delays.within(now.since(start));
         let shared = cell.shared(&self.settings, crew, &self.profile, start);
         let (policy, vacation) = (&mut shared.policy, start.since(shared.released));
         // Of a lane that was given back with packets in it, it was no vacation.
@@ -271,9 +263,7 @@ impl<'a> SharingWorker<'a> {
         self.board.set_parked(lane, cell.lane.is_parked());
         self.won = true;
         // Before the lock is released, so that the lane is attended all the while.
-        if !self.attended.contains(&lane) {
-            self.attend(lane);
-        }
+        self.attended.attend(lane);
         nap
     }
 
@@ -389,27 +379,12 @@ impl<'a> SharingWorker<'a> {
         let end = self.worker.clock.now() + time;
         how(&self.sleeper, time);
         let late = self.worker.clock.now().since(end);
-        self.waited = self.delay_within(late);
-    }
-
-    /// How long the worker waited for a core in the last `time`, which ends now.
-    fn delay_within(&mut self, time: Duration) -> Duration {
-        if time <= LATE {
-            return Duration::ZERO;
-        }
-        let delay = self.run_delay.take().min(time);
-        self.delayed += delay;
-        delay
+        self.waited = self.core_delays.within(late);
     }
 
     /// Reports that packets wait for other threads on the worker's core.
     fn warn_of_delay(&mut self) {
-        let now = self.worker.clock.now();
-        let time = now.since(self.delayed_since);
-        if time < DELAY_WINDOW {
-            return;
-        }
-        if self.delayed > time / 20 {
+        if self.core_delays.are_long(self.worker.clock.now()) {
             self.board.warn(
                 "workers wait for their cores more than 5 % of the time, since other threads run there; packets wait as long \
                  beside the target, which shorter sleeps would not change: set `[workers] priority = \"fifo:10\"`, or keep \
@@ -417,7 +392,6 @@ impl<'a> SharingWorker<'a> {
                     .to_owned(),
             );
         }
-        (self.delayed, self.delayed_since) = (Duration::ZERO, now);
     }
 
     /// Whether all lanes that this worker may run wait for an interrupt.
@@ -429,40 +403,12 @@ impl<'a> SharingWorker<'a> {
     /// all; after a lost try, none.
     fn choose_lanes(&mut self, won: bool) {
         if self.metronome.division().lanes_per_wake > 1 {
-            let lanes = self.metronome.lanes().len();
-            for place in 0..lanes {
-                let lane = self.metronome.lanes()[place];
-                if !self.attended.contains(&lane) {
-                    self.attend(lane);
-                }
-            }
+            self.metronome.lanes().iter().for_each(|lane| self.attended.attend(*lane));
             return;
         }
         let lane = self.metronome.lane().filter(|_| won);
-        if let Some(lane) = lane
-            && !self.attended.contains(&lane)
-        {
-            self.attend(lane);
-        }
-        let attendance = self.attendance;
-        self.attended.retain(|other| {
-            let stays = Some(*other) == lane;
-            if !stays {
-                attendance.leave(*other);
-            }
-            stays
-        });
-    }
-
-    fn attend(&mut self, lane: usize) {
-        self.attendance.attend(lane);
-        self.attended.push(lane);
-    }
-
-    fn leave_all(&mut self) {
-        for lane in self.attended.drain(..) {
-            self.attendance.leave(lane);
-        }
+        lane.into_iter().for_each(|lane| self.attended.attend(lane));
+        self.attended.leave_all_but(lane);
     }
 
     /// Blocks until work comes to a lane that no other worker has, and visits these lanes. It keeps their locks meanwhile: it
@@ -475,7 +421,7 @@ impl<'a> SharingWorker<'a> {
         for (lane, _) in &held {
             self.attendance.watch(*lane, worker.index);
         }
-        self.leave_all();
+        self.attended.leave_all_but(None);
         let notifier = worker.crew.notifier(worker.index);
         notifier.prepare_park();
         match self.rest(&mut held) {
