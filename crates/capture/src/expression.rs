@@ -1,13 +1,15 @@
-//! Which packets are meant: a small language, much like that of tcpdump.
+//! Which packets are meant: the usual part of pcap-filter(7), which tcpdump reads, and words for fragments and VLAN tags that
+//! need no order.
 //!
 //! ```text
-//! tcp and port 443 and host 10.0.0.1
+//! tcp port 443 and (host 10.0.0.1 or 10.0.0.2)
 //! (udp or icmp) and not src net 192.0.2.0/24
-//! vlan 7 and dst port 1024-2047
+//! vlan 7 and dst portrange 1024-2047
 //! ```
 
 mod fields;
 mod parse;
+mod primitive;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -55,6 +57,10 @@ pub enum Term {
     Net(Way, Prefix),
     /// A port, or a range of them: `port 53`, `dst port 1024-2047`.
     Port(Way, RangeInclusive<u16>),
+    /// Bytes of the whole frame, at most: `less 128`.
+    AtMost(u32),
+    /// Bytes of the whole frame, at least: `greater 128`.
+    AtLeast(u32),
 }
 
 /// Which end of a packet.
@@ -104,6 +110,8 @@ impl Term {
             Term::Host(way, host) => way.any(fields.addresses, |address| address == *host),
             Term::Net(way, net) => way.any(fields.addresses, |address| net.contains(address)),
             Term::Port(way, ports) => way.any(fields.ports, |port| ports.contains(&port)),
+            Term::AtMost(bytes) => fields.length <= *bytes,
+            Term::AtLeast(bytes) => fields.length >= *bytes,
         }
     }
 }
@@ -178,6 +186,8 @@ impl fmt::Display for Term {
                 write!(f, "{way}port {}", ports.start())
             }
             Term::Port(way, ports) => write!(f, "{way}port {}-{}", ports.start(), ports.end()),
+            Term::AtMost(bytes) => write!(f, "less {bytes}"),
+            Term::AtLeast(bytes) => write!(f, "greater {bytes}"),
         }
     }
 }

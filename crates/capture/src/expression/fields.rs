@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use rheostat_packet::wire::protocol::has_ports;
-use rheostat_packet::wire::{ethernet, vlan};
+use rheostat_packet::wire::{ArpPacket, ethernet, vlan};
 use rheostat_packet::{Headers, LinkType, Mbuf, Network, tuple};
 
 /// The fields of a packet, found once for the whole expression. A packet whose headers cannot be parsed
-/// has none: only `not` can match it.
+/// has its length alone: only that and `not` can match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Fields {
     /// What lies above the link layer.
@@ -20,7 +20,9 @@ pub struct Fields {
     pub tags: usize,
     /// The identifiers of the first two: outer « 12 | inner.
     pub zone: u32,
-    /// Source and destination address.
+    /// Bytes of the frame.
+    pub length: u32,
+    /// Source and destination address; sender and target of ARP.
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// Source and destination port; fragments behind the first have none.
     pub ports: Option<(u16, u16)>,
@@ -29,7 +31,10 @@ pub struct Fields {
 impl Fields {
     /// The fields of a packet.
     pub fn of(packet: &Mbuf) -> Fields {
-        let Ok(headers) = Headers::parse(packet) else { return Fields::default() };
+        let length = packet.data().len() as u32;
+        let Ok(headers) = Headers::parse(packet) else {
+            return Fields { length, ..Fields::default() };
+        };
         let data = packet.data();
         let is_ip = matches!(headers.network, Network::Ipv4 | Network::Ipv6);
         let key = tuple::addresses(data, &headers);
@@ -45,10 +50,19 @@ impl Fields {
             is_fragment: headers.fragment.is_some(),
             tags,
             zone: headers.zone,
-            addresses: key.map(|key| (key.first(), key.second())),
+            length,
+            addresses: match headers.network {
+                Network::Arp => arp_addresses(data, &headers),
+                _ => key.map(|key| (key.first(), key.second())),
+            },
             ports: ports(data, &headers),
         }
     }
+}
+
+fn arp_addresses(data: &[u8], headers: &Headers) -> Option<(IpAddr, IpAddr)> {
+    let addresses = ArpPacket::new(data.get(usize::from(headers.l3)..)?).ok()?.addresses()?;
+    Some((addresses.sender.into(), addresses.target.into()))
 }
 
 fn ports(data: &[u8], headers: &Headers) -> Option<(u16, u16)> {

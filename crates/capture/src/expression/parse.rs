@@ -1,16 +1,15 @@
-//! From words to an expression, by recursive descent; `and` binds more closely than `or`.
+//! From words to an expression, by recursive descent. Where `and` follows `or`, tcpdump reads from left to right and others bind
+//! `and` more closely: only parentheses say which is meant.
 
 use std::fmt;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
-use rheostat_packet::Network;
-use rheostat_packet::wire::protocol::{SCTP, TCP, UDP};
 use rheostat_steer::Prefix;
 use thiserror::Error;
 
+use super::Expression;
+use super::primitive::Qualifiers;
 use super::token::{PlacedToken, Token, tokens};
-use super::{Expression, Term, Way};
 
 /// Longer texts are refused.
 const LONGEST: usize = 4_096;
@@ -18,9 +17,26 @@ const LONGEST: usize = 4_096;
 const DEEPEST: usize = 64;
 
 /// The words that begin a term.
-const WORDS: [&str; 16] = [
-    "ip", "ip6", "arp", "tcp", "udp", "sctp", "icmp", "icmp6", "proto", "fragment", "vlan", "host",
-    "net", "port", "src", "dst",
+const WORDS: [&str; 19] = [
+    "ip",
+    "ip6",
+    "arp",
+    "tcp",
+    "udp",
+    "sctp",
+    "icmp",
+    "icmp6",
+    "proto",
+    "fragment",
+    "vlan",
+    "host",
+    "net",
+    "port",
+    "portrange",
+    "src",
+    "dst",
+    "less",
+    "greater",
 ];
 
 /// Why a text is no expression, and where.
@@ -66,6 +82,24 @@ pub enum Mistake {
     /// A parenthesis that was not opened.
     #[error("this parenthesis closes none")]
     Unopened,
+    /// `and` behind `or` without parentheses.
+    #[error(
+        "`and` behind `or` is read in two ways: write `{from_left}`, as tcpdump reads it, or `{and_first}`"
+    )]
+    Mixed {
+        /// With the operators from left to right.
+        from_left: String,
+        /// With `and` before `or`.
+        and_first: String,
+    },
+    /// A word that does not go with the one before it.
+    #[error("`{protocol}` does not go with `{word}`")]
+    Qualifier {
+        /// The first word.
+        protocol: String,
+        /// The second.
+        word: String,
+    },
     /// What must follow a word does not.
     #[error("`{after}` needs {needs} behind it{got}")]
     Argument {
@@ -98,7 +132,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
     if tokens.is_empty() {
         return Err(wrong((0, Mistake::Empty)));
     }
-    let mut parser = Parser { tokens: &tokens, next: 0, end: text.len(), depth: 0 };
+    let mut parser = Parser { tokens: &tokens, next: 0, end: text.len(), depth: 0, last: None };
     let expression = parser.any().map_err(wrong)?;
     match parser.peek() {
         None => Ok(expression),
@@ -111,14 +145,16 @@ pub(super) fn parse(text: &str) -> Result<Expression, ExpressionError> {
     }
 }
 
-struct Parser<'t> {
-    tokens: &'t [PlacedToken<'t>],
-    next: usize,
+pub(super) struct Parser<'t> {
+    pub(super) tokens: &'t [PlacedToken<'t>],
+    pub(super) next: usize,
     end: usize,
     depth: usize,
+    /// The words before the last value.
+    pub(super) last: Option<Qualifiers<'t>>,
 }
 
-type Parsed<T> = Result<T, (usize, Mistake)>;
+pub(super) type Parsed<T> = Result<T, (usize, Mistake)>;
 
 impl<'t> Parser<'t> {
     fn peek(&self) -> Option<PlacedToken<'t>> {
@@ -132,24 +168,38 @@ impl<'t> Parser<'t> {
     }
 
     /// Where the next token starts, or the text ends.
-    fn here(&self) -> usize {
+    pub(super) fn here(&self) -> usize {
         self.peek().map_or(self.end, |next| next.at)
     }
 
     fn any(&mut self) -> Parsed<Expression> {
-        let mut parts = vec![self.all()?];
+        let mut parts = vec![joined(self.all()?.0, Expression::And)];
         while self.take(Token::Or) {
-            parts.push(self.all()?);
+            let (mut all, and) = self.all()?;
+            if let Some(at) = and {
+                let and_first = [parts.clone(), vec![Expression::And(all.clone())]].concat();
+                parts.push(all.remove(0));
+                let from_left = [vec![Expression::Or(parts)], all].concat();
+                let from_left = Expression::And(from_left).to_string();
+                let and_first = Expression::Or(and_first).to_string();
+                return Err((at, Mistake::Mixed { from_left, and_first }));
+            }
+            parts.append(&mut all);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Expression::Or(parts) })
+        Ok(joined(parts, Expression::Or))
     }
 
-    fn all(&mut self) -> Parsed<Expression> {
-        let mut parts = vec![self.one()?];
-        while self.take(Token::And) {
+    /// The parts between which `and` stands, and where the first of these stands.
+    fn all(&mut self) -> Parsed<(Vec<Expression>, Option<usize>)> {
+        let (mut parts, mut and) = (vec![self.one()?], None);
+        loop {
+            let at = self.here();
+            if !self.take(Token::And) {
+                return Ok((parts, and));
+            }
+            and = and.or(Some(at));
             parts.push(self.one()?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Expression::And(parts) })
     }
 
     fn one(&mut self) -> Parsed<Expression> {
@@ -180,7 +230,7 @@ impl<'t> Parser<'t> {
                     }
                 }
             }
-            Token::Word(word) => self.term(word, at).map(Expression::Term),
+            Token::Word(word) => self.primitive(word, at),
             Token::And | Token::Or | Token::Close => Err((at, Mistake::MissingTerm)),
         }
     }
@@ -189,110 +239,22 @@ impl<'t> Parser<'t> {
         self.depth += 1;
         if self.depth > DEEPEST { Err((at, Mistake::TooDeep)) } else { Ok(()) }
     }
+}
 
-    fn term(&mut self, word: &'t str, at: usize) -> Parsed<Term> {
-        Ok(match word {
-            "ip" => Term::Network(Network::Ipv4),
-            "ip6" => Term::Network(Network::Ipv6),
-            "arp" => Term::Network(Network::Arp),
-            "tcp" => Term::Protocol(TCP),
-            "udp" => Term::Protocol(UDP),
-            "sctp" => Term::Protocol(SCTP),
-            "icmp" => Term::Icmp(Network::Ipv4),
-            "icmp6" => Term::Icmp(Network::Ipv6),
-            "fragment" => Term::Fragment,
-            "proto" => {
-                Term::Protocol(self.argument(word, "a protocol number, 0 to 255", number)?)
-            }
-            "vlan" => {
-                let id = self.peek().and_then(|next| match next.token {
-                    Token::Word(word) => word.parse::<u16>().ok(),
-                    _ => None,
-                });
-                if let Some(id) = id.filter(|id| *id >= 4_096) {
-                    let (after, needs) = (word.to_owned(), "a number below 4096");
-                    let got = format!(", not `{id}`");
-                    return Err((self.here(), Mistake::Argument { after, needs, got }));
-                }
-                self.next += usize::from(id.is_some());
-                Term::Vlan(id)
-            }
-            "src" | "dst" => {
-                let way = if word == "src" { Way::Source } else { Way::Destination };
-                let at = self.here();
-                match self.peek().map(|next| next.token) {
-                    Some(Token::Word(kind @ ("host" | "net" | "port"))) => {
-                        self.next += 1;
-                        self.end_of(way, kind)?
-                    }
-                    found => {
-                        let needs = "`host`, `net` or `port`";
-                        let got = written(found);
-                        return Err((at, Mistake::Argument { after: word.to_owned(), needs, got }));
-                    }
-                }
-            }
-            "host" | "net" | "port" => self.end_of(Way::Either, word)?,
-            _ => return Err((at, unknown(word))),
-        })
-    }
-
-    fn end_of(&mut self, way: Way, kind: &str) -> Parsed<Term> {
-        Ok(match kind {
-            "host" => Term::Host(way, self.argument(kind, "an address such as 10.0.0.1", number)?),
-            "net" => Term::Net(way, self.argument(kind, "a prefix such as 10.0.0.0/8", prefix)?),
-            _ => {
-                let needs = "a port, or two as in 1024-2047";
-                Term::Port(way, self.argument(kind, needs, ports)?)
-            }
-        })
-    }
-
-    fn argument<T>(
-        &mut self,
-        after: &str,
-        needs: &'static str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Parsed<T> {
-        let at = self.here();
-        let found = self.peek().map(|next| next.token);
-        if let Some(Token::Word(word)) = found
-            && let Some(value) = read(word)
-        {
-            self.next += 1;
-            return Ok(value);
-        }
-        Err((at, Mistake::Argument { after: after.to_owned(), needs, got: written(found) }))
-    }
+/// The parts by an operator, or the only one.
+fn joined(mut parts: Vec<Expression>, operator: fn(Vec<Expression>) -> Expression) -> Expression {
+    if parts.len() == 1 { parts.remove(0) } else { operator(parts) }
 }
 
 /// What stands in the place of something else.
-fn written(token: Option<Token<'_>>) -> String {
+pub(super) fn written(token: Option<Token<'_>>) -> String {
     match token {
         Some(Token::Word(word)) => format!(", not `{word}`"),
         _ => String::new(),
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
-    word.parse().ok()
-}
-
-fn prefix(word: &str) -> Option<Prefix> {
-    word.parse().ok()
-}
-
-fn ports(word: &str) -> Option<RangeInclusive<u16>> {
-    match word.split_once('-') {
-        None => word.parse().ok().map(|port| port..=port),
-        Some((first, last)) => {
-            let ports = first.parse().ok()?..=last.parse().ok()?;
-            (!ports.is_empty()).then_some(ports)
-        }
-    }
-}
-
-fn unknown(word: &str) -> Mistake {
+pub(super) fn unknown(word: &str) -> Mistake {
     let hint = if word.parse::<IpAddr>().is_ok() {
         format!(": did you mean `host {word}`?")
     } else if word.parse::<Prefix>().is_ok() {

@@ -71,6 +71,8 @@ impl Facts {
             Term::Icmp(Network::Ipv6) => self.protocol == 58,
             Term::Icmp(_) => self.protocol == 1,
             Term::Fragment => self.fragment.is_some(),
+            Term::AtMost(bytes) => self.frame().len() <= *bytes as usize,
+            Term::AtLeast(bytes) => self.frame().len() >= *bytes as usize,
             Term::Vlan(None) => self.vlans != (None, None),
             Term::Vlan(id) => [self.vlans.0, self.vlans.1].contains(id),
             Term::Host(way, host) => at(*way, from == *host, to == *host),
@@ -119,6 +121,8 @@ fn term() -> impl Strategy<Value = Term> {
         (way(), address).prop_map(|(way, address)| Term::Host(way, address)),
         (way(), prefix).prop_map(|(way, prefix)| Term::Net(way, prefix)),
         (way(), ports).prop_map(|(way, ports)| Term::Port(way, ports)),
+        (90_u32..140).prop_map(Term::AtMost),
+        (90_u32..140).prop_map(Term::AtLeast),
     ]
 }
 
@@ -166,15 +170,64 @@ proptest! {
 }
 
 #[test]
-fn and_binds_more_closely_than_or_and_not_most_closely() {
+fn not_binds_most_closely_and_and_before_or_needs_no_parentheses() {
     let parse = |text: &str| text.parse::<Expression>().unwrap();
     let shown = |text: &str| parse(text).to_string();
-    assert_eq!(shown("tcp or udp and not icmp"), "tcp or (udp and not icmp)");
+    assert_eq!(shown("tcp and not icmp or udp"), "(tcp and not icmp) or udp");
     assert_eq!(shown("(tcp || udp) && ! icmp"), "(tcp or udp) and not icmp");
     assert_eq!(shown("not (tcp and port 80)"), "not (tcp and port 80)");
     assert_eq!(shown("vlan and vlan 7"), "vlan and vlan 7");
     assert_eq!(shown("dst port 1024-2047"), "dst port 1024-2047");
     assert_eq!(parse("((tcp))"), parse("tcp"));
+}
+
+#[test]
+fn values_have_the_qualifiers_of_the_value_before() {
+    let shown = |text: &str| text.parse::<Expression>().unwrap().to_string();
+    for (text, expected) in [
+        ("tcp port 443", "tcp and port 443"),
+        ("host 10.0.0.1 or fd00::2", "host 10.0.0.1 or host fd00::2"),
+        ("not host 10.0.0.1 and 10.0.0.2", "not host 10.0.0.1 and host 10.0.0.2"),
+        ("tcp dst port 80 or 443", "(tcp and dst port 80) or (tcp and dst port 443)"),
+        ("port 80 or 443 or 8000-8080", "port 80 or port 443 or port 8000-8080"),
+        ("src 10.0.0.1", "src host 10.0.0.1"),
+        ("dst 10.0.0.0/8 and icmp", "dst net 10.0.0.0/8 and icmp"),
+        ("src or dst port 53", "port 53"),
+        ("src and dst net 10", "src net 10.0.0.0/8 and dst net 10.0.0.0/8"),
+        ("dst and src net fd00::/8", "src net fd00::/8 and dst net fd00::/8"),
+        ("src host 10.0.0.1 or dst host 10.0.0.1", "src host 10.0.0.1 or dst host 10.0.0.1"),
+        ("net 10.1", "net 10.1.0.0/16"),
+        ("net 10.16/12", "net 10.16.0.0/12"),
+        ("net 10.16.0.0 mask 255.240.0.0", "net 10.16.0.0/12"),
+        ("portrange 1-2", "port 1-2"),
+        ("ip proto \\gre or 50", "(ip and proto 47) or (ip and proto 50)"),
+        ("ip6 host fd00::1", "ip6 and host fd00::1"),
+        ("arp host 10.0.0.1", "arp and host 10.0.0.1"),
+        ("less 128 and greater 64", "less 128 and greater 64"),
+    ] {
+        assert_eq!(shown(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn addresses_of_arp_are_compared() {
+    let pool = Mempool::new(&MempoolConfig { buffers: 2, ..MempoolConfig::default() }).unwrap();
+    let mut pool = PoolCache::new(pool);
+    let mut frame = vec![0xff; 6];
+    frame.extend([
+        2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1,
+    ]);
+    frame.extend([0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    let packet = pool.alloc_from(&frame).unwrap();
+    for (text, matches) in [
+        ("arp src 10.0.0.1", true),
+        ("dst net 10.0.0.2/31", true),
+        ("src 10.0.0.2", false),
+        ("ip host 10.0.0.1", false),
+    ] {
+        assert_eq!(text.parse::<Expression>().unwrap().matches(&packet), matches, "{text}");
+    }
+    pool.free(packet);
 }
 
 #[test]
@@ -186,7 +239,18 @@ fn mistakes_are_shown_where_they_are() {
         ("", 0, "is empty"),
         ("tcp and", 7, "something is missing here"),
         ("and tcp", 0, "something is missing here"),
-        ("tcp port 443", 4, "`and` or `or` is missing before `port`"),
+        ("tcp udp", 4, "`and` or `or` is missing before `udp`"),
+        (
+            "tcp or udp and port 53",
+            11,
+            "write `(tcp or udp) and port 53`, as tcpdump reads it, or `tcp or (udp and port 53)`",
+        ),
+        ("tcp proto 6", 4, "`tcp` does not go with `proto`"),
+        ("arp port 6", 4, "`arp` does not go with `port`"),
+        ("src proto 6", 0, "`src` does not go with `proto`"),
+        ("portrange 80", 10, "two ports"),
+        ("net 10.0.0.0 mask 255.0.255.0", 18, "a mask"),
+        ("host 10.0.0.1 or 80", 17, "did you mean `port 80`?"),
         ("(tcp", 0, "not closed"),
         ("tcp)", 3, "closes none"),
         ("()", 1, "something is missing here"),
@@ -200,9 +264,13 @@ fn mistakes_are_shown_where_they_are() {
         ("net 10.0.0.1/8", 4, "`net` needs a prefix"),
         ("port 70000", 5, "not `70000`"),
         ("port 9-3", 5, "not `9-3`"),
-        ("proto 256", 6, "0 to 255"),
+        ("proto 256", 6, "0 to 255, or a name"),
         ("vlan 4096", 5, "below 4096"),
-        ("src tcp", 4, "`src` needs `host`, `net` or `port` behind it, not `tcp`"),
+        (
+            "src tcp",
+            4,
+            "`src` needs an address, a prefix, `host`, `net` or `port` behind it, not `tcp`",
+        ),
     ] {
         let error = wrong(text);
         assert!(error.to_string().contains(part), "{text}: {error}");

@@ -242,7 +242,8 @@ impl<D: Driver> TcpService<D> {
         let mut mark = self.noted.cause.mark();
         let mut is_elsewhere = self.noted.ends.is_some_and(|of| of != *ends);
         if mark == 0 {
-            let fields = self.fields(ends, device);
+            let fields =
+                self.fields(ends, device, 20 + header.options.len().next_multiple_of(4) + len);
             let Some(made) = out.mirror().mark_made(&fields) else {
                 return Label { mark: 0, comment };
             };
@@ -267,15 +268,18 @@ impl<D: Driver> TcpService<D> {
     }
 
     /// What a filter can ask about a segment that is about to be sent.
-    fn fields(&self, ends: &Ends, device: DeviceId) -> Fields {
+    fn fields(&self, ends: &Ends, device: DeviceId, segment: usize) -> Fields {
         let interface = self.around.egress.stack.network().interface(device);
         let vlan = interface.and_then(|interface| interface.vlan);
         let network = if ends.local.is_ipv4() { Network::Ipv4 } else { Network::Ipv6 };
+        let ip = if ends.local.is_ipv4() { 20 } else { 40 };
+        let tags = usize::from(vlan.is_some());
         Fields {
+            length: (14 + 4 * tags + ip + segment) as u32,
             network,
             protocol: Some(TCP),
             is_fragment: false,
-            tags: usize::from(vlan.is_some()),
+            tags,
             zone: u32::from(vlan.unwrap_or(0)),
             addresses: Some((ends.local.ip(), ends.remote.ip())),
             ports: Some((ends.local.port(), ends.remote.port())),
