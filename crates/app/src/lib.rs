@@ -19,10 +19,12 @@ mod explain;
 mod generate;
 #[cfg(test)]
 mod help_and_version;
+mod http;
 mod interrupt;
 mod kept_file;
 mod laboratory;
 mod links;
+mod listeners;
 mod load;
 mod machine;
 mod man;

@@ -8,8 +8,9 @@ use rheostat_observe::LogError;
 use thiserror::Error;
 
 use crate::assemble::{self, AssembleError, Layout};
-use crate::control::{ControlSocket, SocketError};
+use crate::control::SocketError;
 use crate::devices::{self, DeviceError};
+use crate::listeners::{ListenError, Listeners};
 use crate::memory::{MemoryLimits, MemoryPlan, TooMuchMemory};
 use crate::network::{self, NoAddress, WiringError};
 use crate::output_file;
@@ -38,7 +39,7 @@ pub(crate) enum PreflightError {
     #[error("{0}")]
     Memory(#[from] TooMuchMemory),
     #[error("{0}")]
-    Socket(#[from] SocketError),
+    Listen(#[from] ListenError),
 }
 
 /// What a run would take and say.
@@ -48,7 +49,7 @@ pub(crate) struct Preflight {
     /// What does not keep the run from starting.
     pub(crate) warnings: Vec<String>,
     /// The instance that has to end first, if one listens at the control socket. A configuration may be checked beside it.
-    pub(crate) running: Option<SocketError>,
+    pub(crate) running: Option<ListenError>,
     /// Where the run puts packets.
     layout: Layout,
 }
@@ -100,9 +101,9 @@ pub(crate) fn preflight(
         Err(too_much) if config.serve.is_some() => warnings.push(too_much.to_string()),
         Err(too_much) => return Err(too_much.into()),
     }
-    match config.observe.control.as_deref().map_or(Ok(()), ControlSocket::check) {
+    match Listeners::check(&config.observe) {
         Ok(()) => Ok(Preflight { memory, warnings, running: None, layout }),
-        Err(running @ SocketError::Live(_)) => {
+        Err(running @ ListenError::Socket(SocketError::Live(_))) => {
             Ok(Preflight { memory, warnings, running: Some(running), layout })
         }
         Err(error) => Err(error.into()),

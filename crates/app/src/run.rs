@@ -3,6 +3,7 @@
 mod watch;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,9 +30,10 @@ use self::watch::Watch;
 use crate::app::App;
 use crate::assemble::{self, AssembleError, RunAssembly};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
-use crate::control::{ControlSocket, Instance, Server, SocketError};
+use crate::control::Instance;
 use crate::error::cause;
 use crate::links::WatchedLinks;
+use crate::listeners::{ListenError, Listeners};
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
@@ -60,7 +62,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Privileges(#[from] PrivilegeError),
     #[error("{0}")]
-    Socket(#[from] SocketError),
+    Listen(#[from] ListenError),
     #[error("{0}")]
     Log(#[from] LogError),
     #[error("{0}")]
@@ -109,6 +111,8 @@ pub(crate) struct Args {
     /// Listen at this control socket, for `rheo status`, `table`, `backend` and `stop`.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
+    #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
+    pub(crate) http: Option<SocketAddr>,
 }
 
 /// Flags that override the configuration.
@@ -160,14 +164,15 @@ impl OverrideArgs {
             usual_duration: None,
             seed: self.seed,
             control: None,
+            http: None,
         }
     }
 }
 
 /// Loads, assembles, runs, and reports.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
-    let control = args.control.clone();
-    let overrides = Overrides { control, ..args.overrides.to_overrides() };
+    let (control, http) = (args.control.clone(), args.http);
+    let overrides = Overrides { control, http, ..args.overrides.to_overrides() };
     let (config, warnings) =
         Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
     if !warnings.is_empty() {
@@ -286,10 +291,7 @@ impl AppRun {
         let ports = beside.ports();
         beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
-        let socket = self.config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
-        if let (Some(socket), Some(identity)) = (&socket, self.identity) {
-            socket.give_to(identity)?;
-        }
+        let listeners = Listeners::open(&self.config.observe, self.identity)?;
         let health_log = self.config.function().and_then(|lb: &LbConfig| lb.log.clone());
         let balance = self.config.balance.clone();
         let config = self.config.clone();
@@ -346,12 +348,12 @@ impl AppRun {
             ports: ports.clone(),
             service: None,
         };
-        let server = socket.map(|socket| Server::start(socket, instance)).transpose()?;
+        let observers = listeners.start(instance)?;
         links.go_by(Mtus::new(mtus, network, view.clone()));
         let mut reported = Vec::new();
         let mut captures = writers.iter();
         let standard = captures.find(|writer| writer.is_standard_output()).cloned();
-        let attached = (server, links, standard);
+        let attached = (observers, links, standard);
         let (report, balance, is_link_lost) =
             self.watch.follow(run, attached, balancing, &self.files, &mut reported)?;
         // What is missing in a file is in the summary, and never costs it.

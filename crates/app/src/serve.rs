@@ -40,8 +40,9 @@ use self::summary::ServeSummary;
 pub use self::work::operations_of_roots;
 use crate::app::App;
 use crate::assemble::AssembleError;
-use crate::control::{ControlSocket, Instance, Server, SocketError};
+use crate::control::Instance;
 use crate::links::WatchedLinks;
+use crate::listeners::{ListenError, Listeners};
 use crate::mtu::{self, Mtus};
 use crate::network::NoAddress;
 use crate::preflight::{PreflightError, preflight};
@@ -89,7 +90,7 @@ pub(crate) enum Error {
     #[error("{0}")]
     Privileges(#[from] PrivilegeError),
     #[error("{0}")]
-    Socket(#[from] SocketError),
+    Listen(#[from] ListenError),
     #[error("{0}")]
     Start(#[from] StartError),
     /// A thread cannot be started, or signals cannot be watched.
@@ -212,10 +213,7 @@ impl ServeRun {
             privileges::become_later(identity);
         }
         // Before anything costly: another instance may listen there.
-        let socket = config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
-        if let (Some(socket), Some(identity)) = (&socket, identity) {
-            socket.give_to(identity)?;
-        }
+        let listeners = Listeners::open(&config.observe, identity)?;
         let OwnPorts { endpoints, kept: _kept } = beside_kernel::own_ports(&config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
@@ -258,7 +256,7 @@ impl ServeRun {
             ports: None,
             service: Some(control.clone()),
         };
-        let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
+        let observers = listeners.start(instance)?;
         links.go_by(Mtus::new(mtus, Some(network), view));
         for port in &serve.ports {
             for address in &addresses {
@@ -268,7 +266,7 @@ impl ServeRun {
         let ends = Ends { interrupted, duration, drain_time: serve.drain_time };
         let is_lost = ends.wait(&runtime, &control, &links);
         balancing.stop();
-        drop((answers, links));
+        drop((observers, links));
         let report = runtime.join_within(WORKERS_TIME);
         // Whatever came of the run: those that do not end would be waited for.
         let members = members.map(|members| members.stop_within(MEMBERS_TIME)).unwrap_or_default();

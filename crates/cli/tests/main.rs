@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod files;
 mod generate;
+mod http;
 mod instance;
 mod instructions;
 mod laboratory;

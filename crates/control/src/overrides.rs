@@ -1,6 +1,6 @@
 //! What the command line sets in place of the configuration.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// `--control PATH`.
     pub control: Option<PathBuf>,
+    /// `--http ADDR:PORT`.
+    pub http: Option<SocketAddr>,
 }
 
 /// `NAME=KIND:ARG`: the device `NAME` becomes one of another kind.
@@ -312,6 +314,10 @@ impl Overrides {
         if let Some(path) = &self.control {
             findings.forget_place("observe.control");
             config.observe.control = Some(path.clone());
+        }
+        if let Some(address) = self.http {
+            findings.forget_place("observe.http");
+            config.observe.http = Some(address);
         }
         config.run.duration = self.duration.or(config.run.duration).or(self.usual_duration);
         if self.duration.is_some_and(|duration| duration.is_zero()) {

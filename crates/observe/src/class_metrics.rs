@@ -51,14 +51,8 @@ impl ClassMetrics {
     ) -> Vec<ClassMetrics> {
         let Some(classes) = view.classes() else { return Vec::new() };
         let (rules, objectives) = (&classes.rules, &classes.objectives);
+        let all = figures(view, rules.rules().len() + 1);
         let us = |time: Duration| time.as_nanos() as f64 / 1e3;
-        let mut all = vec![(0, Histogram::new()); rules.rules().len() + 1];
-        for lane in view.class_figures() {
-            for ((packets, latency), of_lane) in all.iter_mut().zip(lane.rules()) {
-                *packets += of_lane.packets;
-                latency.add(&of_lane.latency);
-            }
-        }
         let metrics = |(rule, (packets, latency)): (usize, (u64, Histogram))| {
             let class = rules.class_of(rule);
             let at = |share| latency.quantile(share).map(|nanos| nanos as f64 / 1e3);
@@ -82,6 +76,26 @@ impl ClassMetrics {
         };
         all.into_iter().enumerate().map(metrics).collect()
     }
+
+    /// The latencies of each class in nanoseconds, by the classes' names; none where classes are not measured.
+    pub fn latencies(view: &RunView) -> Vec<(String, Histogram)> {
+        let Some(classes) = view.classes() else { return Vec::new() };
+        let all = figures(view, classes.rules.rules().len() + 1);
+        let named = |(rule, (_, latency))| (classes.rules.name_of(rule).to_owned(), latency);
+        all.into_iter().enumerate().map(named).collect()
+    }
+}
+
+/// Packets and latencies by class, of all lanes.
+fn figures(view: &RunView, classes: usize) -> Vec<(u64, Histogram)> {
+    let mut all = vec![(0, Histogram::new()); classes];
+    for lane in view.class_figures() {
+        for ((packets, latency), of_lane) in all.iter_mut().zip(lane.rules()) {
+            *packets += of_lane.packets;
+            latency.add(&of_lane.latency);
+        }
+    }
+    all
 }
 
 impl fmt::Display for ClassMetrics {

@@ -10,6 +10,7 @@ pub mod health_lines;
 pub mod link_board;
 pub mod live;
 pub mod log_writer;
+pub mod openmetrics;
 pub mod output_files;
 pub mod polling_metrics;
 pub mod port_board;

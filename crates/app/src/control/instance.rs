@@ -17,8 +17,9 @@ use rheostat_functions::lb::HealthBoard;
 use rheostat_observe::control::{
     BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
 };
-use rheostat_observe::{LinkBoard, OutputFiles, PortBoard, Summary};
-use rheostat_run::{LiveMetrics, Metrics, RunView};
+use rheostat_observe::openmetrics::Snapshot;
+use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, Summary};
+use rheostat_run::{LiveMetrics, Metrics, RunView, Sample};
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
@@ -75,7 +76,7 @@ pub(crate) struct Instance {
 impl Answers for Instance {
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         let reply = match request {
-            Request::Status => Ok(self.status()),
+            Request::Status => Ok(Reply::Status(Box::new(self.status(&self.view.sample())))),
             Request::Table { device, entries, shuffle } => {
                 self.table(device, entries, shuffle, peer)
             }
@@ -94,18 +95,38 @@ impl Answers for Instance {
         };
         peer.send(&reply.unwrap_or_else(|message| Reply::Error { message }))
     }
+
+    fn snapshot(&self) -> Snapshot {
+        let (view, sample) = (&self.view, self.view.sample());
+        let status = self.status(&sample);
+        let shards = view.loads().iter().fold(Vec::new(), |mut sum: Vec<u64>, lane| {
+            let packets = lane.packets();
+            sum.resize(packets.len().max(sum.len()), 0);
+            sum.iter_mut().zip(packets).for_each(|(sum, packets)| *sum += packets);
+            sum
+        });
+        let transactions = self.objects.as_ref().map(|objects| objects.profile().lanes);
+        Snapshot {
+            devices: view.devices().to_vec(),
+            sample,
+            shards,
+            moves: view.migrator().durations().clone(),
+            classes: ClassMetrics::latencies(view),
+            transactions: transactions.unwrap_or_default(),
+            ..Snapshot::of(env!("CARGO_PKG_VERSION"), status)
+        }
+    }
 }
 
 impl Instance {
-    fn status(&self) -> Reply {
-        let sample = self.view.sample();
+    fn status(&self, sample: &Sample) -> Status {
         let incomplete = self.files.incomplete();
         let links = self.links.lines();
         let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
         let ports = ports.unwrap_or_default();
         let progress = self.progress.read();
-        let summary = Summary { incomplete, links, ports, ..Summary::so_far(&sample) };
-        let mut summary = with_progress(summary, &progress, &self.view, &sample);
+        let summary = Summary { incomplete, links, ports, ..Summary::so_far(sample) };
+        let mut summary = with_progress(summary, &progress, &self.view, sample);
         let (own, missing_shards) = match &self.service {
             Some(service) => (service.metrics(), 0),
             None => {
@@ -134,7 +155,7 @@ impl Instance {
             let current = ("half_open", service.half_open() as u64);
             service.totals().named().chain([current])
         });
-        Reply::Status(Box::new(Status {
+        Status {
             summary,
             devices,
             tcp: by_name(tcp),
@@ -143,7 +164,7 @@ impl Instance {
             missing_shards,
             tcp_by: None,
             backends: backends.map(state).collect(),
-        }))
+        }
     }
 
     fn set_backend(

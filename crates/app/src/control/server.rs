@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rheostat_observe::control::{self, Reply, Request};
+use rheostat_observe::openmetrics::Snapshot;
 use rustix::net::{Shutdown, shutdown};
 
 use super::peer::Peer;
@@ -22,6 +23,9 @@ pub(crate) trait Answers: Send + Sync + 'static {
     /// # Errors
     /// When the client has gone, or does not read.
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()>;
+
+    /// What is known of the run now.
+    fn snapshot(&self) -> Snapshot;
 }
 
 /// The control socket of a run in service. Dropping it ends all conversations and removes the socket.
@@ -37,11 +41,10 @@ impl Server {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(socket: ControlSocket, instance: impl Answers) -> io::Result<Server> {
+    pub(crate) fn start(socket: ControlSocket, instance: Arc<dyn Answers>) -> io::Result<Server> {
         let socket = Arc::new(socket);
         let over = Arc::new(AtomicBool::new(false));
         let (listening, ended) = (socket.clone(), over.clone());
-        let instance: Arc<dyn Answers> = Arc::new(instance);
         let accept = move || accept(&listening, &instance, &ended);
         let thread = thread::Builder::new().name("rheo-control".into()).spawn(accept)?;
         Ok(Server { socket, over, thread: Some(thread) })

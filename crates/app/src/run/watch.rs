@@ -12,9 +12,9 @@ use rheostat_observe::{LiveLine, OutputFiles};
 use rheostat_run::{RunReport, Runtime, Sample};
 
 use super::{Error, Quiet};
-use crate::control::Server;
 use crate::interrupt;
 use crate::links::WatchedLinks;
+use crate::listeners::Observers;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -49,7 +49,7 @@ impl Watch {
     pub(super) fn follow(
         &self,
         mut run: Runtime,
-        (server, links, standard): (Option<Server>, WatchedLinks, Option<CaptureWriter>),
+        (server, links, standard): (Observers, WatchedLinks, Option<CaptureWriter>),
         balancing: Balancing,
         files: &OutputFiles,
         reported: &mut Vec<String>,

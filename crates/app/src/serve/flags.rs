@@ -2,7 +2,7 @@
 //! configuration, so that both are read and checked by the same rules.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -109,6 +109,8 @@ struct CommonArgs {
     /// Where `rheo connections`, `rheo status` and `rheo stop` reach the service: the path of a control socket.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
     #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
     /// Time the stages of requests, of one in 256 and of the slowest 1,000, and say where the time went: receive queue, TCP in,
@@ -300,6 +302,7 @@ fn overrides(args: &CommonArgs) -> Overrides {
         lanes: args.lanes,
         duration: args.duration,
         control: args.control.clone(),
+        http: args.http,
         ..Overrides::default()
     }
 }

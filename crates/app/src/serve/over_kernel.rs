@@ -23,8 +23,8 @@ use serde::Serialize;
 use self::instance::HostInstance;
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
-use crate::control::{ControlSocket, Server};
 use crate::interrupt;
+use crate::listeners::Listeners;
 use crate::workers::Workers;
 
 /// Whether the service is run over the kernel's sockets.
@@ -54,10 +54,7 @@ pub(super) fn serve(
         privileges::become_later(identity);
     }
     // Before anything costly: another instance may listen there.
-    let socket = config.observe.control.as_deref().map(ControlSocket::bind).transpose()?;
-    if let (Some(socket), Some(identity)) = (&socket, identity) {
-        socket.give_to(identity)?;
-    }
+    let listeners = Listeners::open(&config.observe, identity)?;
     serve.application.check()?;
     let workers = Workers::of(&config.workers)?;
     let (lanes, cores) = (workers.lanes(), workers.cores().to_vec());
@@ -76,13 +73,13 @@ pub(super) fn serve(
         interrupted: interrupted.clone(),
         started: Instant::now(),
     };
-    let answers = socket.map(|socket| Server::start(socket, instance)).transpose()?;
+    let observers = listeners.start(instance)?;
     for address in running.addresses() {
         out!("listening {address}");
     }
     let ends = Ends { interrupted, duration: config.run.duration, drain_time: serve.drain_time };
     ends.wait(&running, &control);
-    drop(answers);
+    drop(observers);
     let summary = HostSummary::new(&running.finish(WORKERS_TIME), application, part, lanes);
     match report.json {
         true => out!("{}", serde_json::to_string(&summary).expect("names and numbers")),

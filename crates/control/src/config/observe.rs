@@ -1,9 +1,10 @@
 //! `[observe]`: what is reported while a run goes on.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rheostat_settings::declared::kind::{duration, optional, path};
+use rheostat_settings::declared::kind::{duration, list, name, optional, parsed, path};
 use rheostat_settings::quantity::YEAR;
 
 rheostat_settings::settings! {
@@ -14,5 +15,10 @@ rheostat_settings::settings! {
         interval: Duration = duration(Duration::from_millis(100)..=YEAR), default(Duration::from_secs(1));
         /// Where the control socket is, through which a running instance gets requests and commands; without one there is none.
         control: Option<PathBuf> = optional(path()), example("\"/run/rheo.sock\"");
+        /// The address and port at which metrics are served over HTTP; without one they are not. Everyone who reaches it can read them.
+        http: Option<SocketAddr> = optional(parsed("an address and a port such as \"127.0.0.1:9464\"").noun("address and port")), example("\"127.0.0.1:9464\"");
+        /// Names by which clients reach that address, beside the name of the machine and `localhost`. A request that names another
+        /// host is refused, since a page of another site may have made it.
+        http_names: Vec<String> = list(name()), default(Vec::new()), example("[\"router1.example\"]");
     }
 }

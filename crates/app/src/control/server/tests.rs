@@ -38,7 +38,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         ports: None,
         service: None,
     };
-    let server = Server::start(ControlSocket::bind(&path).unwrap(), instance).unwrap();
+    let server = Server::start(ControlSocket::bind(&path).unwrap(), Arc::new(instance)).unwrap();
     (server, interrupted, path, folder)
 }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rheostat_observe::Summary;
 use rheostat_observe::control::{Reply, Request, Status};
+use rheostat_observe::openmetrics::Snapshot;
 use rheostat_run::Sample;
 use rheostat_serve::host::HostControl;
 
@@ -28,7 +29,7 @@ pub(super) struct HostInstance {
 impl Answers for HostInstance {
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         peer.send(&match request {
-            Request::Status => self.status(),
+            Request::Status => Reply::Status(Box::new(self.status())),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Reply::Stopping
@@ -36,13 +37,17 @@ impl Answers for HostInstance {
             _ => Reply::Error { message: NOT_OURS.to_owned() },
         })
     }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::of(env!("CARGO_PKG_VERSION"), self.status())
+    }
 }
 
 impl HostInstance {
-    fn status(&self) -> Reply {
+    fn status(&self) -> Status {
         let seconds = self.started.elapsed().as_secs_f64();
         let current = ("tcpCurrEstab", self.control.connections() as u64);
-        Reply::Status(Box::new(Status {
+        Status {
             summary: Summary::so_far(&Sample { seconds, ..Sample::default() }),
             devices: Vec::new(),
             tcp: by_name([current].into_iter()),
@@ -51,6 +56,6 @@ impl HostInstance {
             missing_shards: 0,
             tcp_by: Some("kernel".to_owned()),
             backends: Vec::new(),
-        }))
+        }
     }
 }
