@@ -176,9 +176,14 @@ fn check(app: &App, file: &Path, args: &Args) -> Result<ExitCode, Error> {
             err!("{placing}");
         }
     }
-    if let Some(Preflight { warnings, running, .. }) = &preflight {
+    if let Some(Preflight { warnings, running, cut_off, .. }) = &preflight {
         let running = running.as_ref().map(ToString::to_string);
-        warnings.iter().chain(&running).for_each(|warning| err!("warning: {warning}"));
+        let cut_off = cut_off.as_ref().map(ToString::to_string);
+        warnings
+            .iter()
+            .chain(&running)
+            .chain(&cut_off)
+            .for_each(|warning| err!("warning: {warning}"));
     }
     Ok(if feasible { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,12 +6,14 @@ mod out;
 
 mod app;
 mod assemble;
+mod attachment;
 pub mod bench;
 mod capture;
 mod cases;
 mod chains;
 mod check;
 mod control;
+mod cut_off;
 mod devices;
 mod doctor;
 mod error;
@@ -145,6 +147,8 @@ enum Command {
     Trace(trace::Args),
     /// Drain and stop a running instance.
     Stop(control::StopArgs),
+    /// Confirm a run that would end by itself (--for).
+    Keep(control::KeepArgs),
     /// Show which host has an external endpoint.
     NatHost(nat_host::Args),
     /// Measure what a chain costs.
@@ -210,6 +214,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Capture(args) => exit(capture::run(&args)),
         Command::Trace(args) => exit(trace::run(&args)),
         Command::Stop(args) => exit(control::stop(&args)),
+        Command::Keep(args) => exit(control::keep(&args)),
         Command::NatHost(args) => exit(nat_host::run(app, &args)),
         Command::Bench(args) => exit(bench::run(app, &args)),
         Command::Sim(_) | Command::Advise(_) | Command::Reproduce(_) => exit(laboratory::run()),

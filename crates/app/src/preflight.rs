@@ -8,7 +8,9 @@ use rheostat_observe::LogError;
 use thiserror::Error;
 
 use crate::assemble::{self, AssembleError, Layout};
+use crate::attachment::AttachmentArgs;
 use crate::control::SocketError;
+use crate::cut_off::{CutOff, cut_off};
 use crate::devices::{self, DeviceError};
 use crate::listeners::{ListenError, Listeners};
 use crate::memory::{MemoryLimits, MemoryPlan, TooMuchMemory};
@@ -40,6 +42,8 @@ pub(crate) enum PreflightError {
     Memory(#[from] TooMuchMemory),
     #[error("{0}")]
     Listen(#[from] ListenError),
+    #[error("{0}")]
+    CutOff(#[from] CutOff),
 }
 
 /// What a run would take and say.
@@ -50,6 +54,8 @@ pub(crate) struct Preflight {
     pub(crate) warnings: Vec<String>,
     /// The instance that has to end first, if one listens at the control socket. A configuration may be checked beside it.
     pub(crate) running: Option<ListenError>,
+    /// What would end, if the run takes the interface by which this machine is reached.
+    pub(crate) cut_off: Option<CutOff>,
     /// Where the run puts packets.
     layout: Layout,
 }
@@ -58,10 +64,13 @@ impl Preflight {
     /// Prints the warnings, and returns where the run puts packets.
     ///
     /// # Errors
-    /// When an instance has to end first.
-    pub(crate) fn begin(self) -> Result<Layout, PreflightError> {
+    /// When an instance has to end first, or the machine would no longer be reached and nothing forces that.
+    pub(crate) fn begin(self, attachment: &AttachmentArgs) -> Result<Layout, PreflightError> {
         for warning in self.warnings {
             err!("warning: {warning}");
+        }
+        if let Some(cut_off) = self.cut_off.filter(|_| !attachment.force) {
+            return Err(cut_off.into());
         }
         self.running.map_or(Ok(self.layout), |running| Err(running.into()))
     }
@@ -101,11 +110,10 @@ pub(crate) fn preflight(
         Err(too_much) if config.serve.is_some() => warnings.push(too_much.to_string()),
         Err(too_much) => return Err(too_much.into()),
     }
-    match Listeners::check(&config.observe) {
-        Ok(()) => Ok(Preflight { memory, warnings, running: None, layout }),
-        Err(running @ ListenError::Socket(SocketError::Live(_))) => {
-            Ok(Preflight { memory, warnings, running: Some(running), layout })
-        }
-        Err(error) => Err(error.into()),
-    }
+    let running = match Listeners::check(&config.observe) {
+        Ok(()) => None,
+        Err(running @ ListenError::Socket(SocketError::Live(_))) => Some(running),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Preflight { memory, warnings, running, cut_off: cut_off(config), layout })
 }

@@ -29,6 +29,7 @@ use thiserror::Error;
 use self::watch::Watch;
 use crate::app::App;
 use crate::assemble::{self, AssembleError, RunAssembly};
+use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
 use crate::control::Instance;
 use crate::error::cause;
@@ -63,6 +64,8 @@ pub(crate) enum Error {
     Privileges(#[from] PrivilegeError),
     #[error("{0}")]
     Listen(#[from] ListenError),
+    #[error("{0}")]
+    Trial(#[from] NoConfirmation),
     #[error("{0}")]
     Log(#[from] LogError),
     #[error("{0}")]
@@ -113,6 +116,8 @@ pub(crate) struct Args {
     pub(crate) control: Option<PathBuf>,
     #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
     pub(crate) http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) attachment: AttachmentArgs,
 }
 
 /// Flags that override the configuration.
@@ -180,14 +185,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     }
     if config.serve.is_some() {
         let report = serve::Report { json: args.json, times: false };
-        return Ok(serve::serve(config, None, report)?);
+        return Ok(serve::serve(config, None, report, &args.attachment)?);
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let page = match config.devices.iter().any(|device| device.output().is_some_and(is_standard)) {
         true => Page::StandardError,
         false => Page::StandardOutput,
     };
-    let finished = carry_out(app, config, quiet, None);
+    let finished = carry_out(app, config, quiet, None, &args.attachment);
     if let Err(error) = &finished
         && let Some(log) = cause::<OpenError>(error).and_then(OpenError::verifier_log)
     {
@@ -246,9 +251,11 @@ pub(crate) fn carry_out(
     config: Config,
     quiet: Quiet,
     sample: Option<u32>,
+    attachment: &AttachmentArgs,
 ) -> Result<Finished, Error> {
+    let trial = Trial::of(attachment, &config)?;
     let workers = Workers::of(&config.workers)?;
-    let watch = Watch::new(&config, quiet)?;
+    let watch = Watch::new(&config, quiet, trial)?;
     // Before any thread is started that changes its user.
     let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     if let Some(identity) = identity {
@@ -257,7 +264,7 @@ pub(crate) fn carry_out(
     let files = OutputFiles::default();
     let errors = assemble::error_limit(&config);
     let chain = chains::build(app, &config, workers.lanes(), &errors, Logs::Written)?;
-    AppRun { config, workers, watch, identity, sample, files, errors }.carry_out(chain)
+    AppRun { config, workers, watch, identity, sample, files, errors }.carry_out(chain, attachment)
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
@@ -284,10 +291,14 @@ struct AppRun {
 }
 
 impl AppRun {
-    fn carry_out(mut self, built: BuiltChain) -> Result<Finished, Error> {
+    fn carry_out(
+        mut self,
+        built: BuiltChain,
+        attachment: &AttachmentArgs,
+    ) -> Result<Finished, Error> {
         let BuiltChain { chain, beside } = built;
         let backends: Option<Arc<HealthBoard>> = beside.control();
-        let layout = preflight(&self.config, &self.workers, &chain)?.begin()?;
+        let layout = preflight(&self.config, &self.workers, &chain)?.begin(attachment)?;
         let ports = beside.ports();
         beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
@@ -336,6 +347,7 @@ impl AppRun {
         let instance = Instance {
             view: view.clone(),
             interrupted: self.watch.interrupted.clone(),
+            trial: self.watch.trial.clone(),
             board: backends,
             balance: config.balance.clone(),
             progress: balancing.board(),

@@ -40,6 +40,7 @@ use self::summary::ServeSummary;
 pub use self::work::operations_of_roots;
 use crate::app::App;
 use crate::assemble::AssembleError;
+use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
 use crate::control::Instance;
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
@@ -92,6 +93,8 @@ pub(crate) enum Error {
     #[error("{0}")]
     Listen(#[from] ListenError),
     #[error("{0}")]
+    Trial(#[from] NoConfirmation),
+    #[error("{0}")]
     Start(#[from] StartError),
     /// A thread cannot be started, or signals cannot be watched.
     #[error("{0}")]
@@ -136,8 +139,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     if args.acts(app)? {
         return Ok(ExitCode::SUCCESS);
     }
-    let (config, faults, report) = args.config(app)?;
-    serve(config, faults, report)
+    let (config, faults, report, attachment) = args.config(app)?;
+    serve(config, faults, report, &attachment)
 }
 
 /// Serves as a configuration with a service states until a signal or `rheo stop` ends it, and reports. `faults` are put before
@@ -149,20 +152,22 @@ pub(crate) fn serve(
     config: Config,
     faults: Option<ImpairConfig>,
     report: Report,
+    attachment: &AttachmentArgs,
 ) -> Result<ExitCode, Error> {
+    let trial = Trial::of(attachment, &config)?;
     let serve = config.serve.clone().expect("the caller has looked");
     if is_over_kernel(&config) {
-        return over_kernel::serve(&config, &serve, faults, report);
+        return over_kernel::serve(&config, &serve, faults, report, trial);
     }
     let Placed { workers, members } = place(&config, &serve)?;
     let workers = Workers::of(&workers)?;
-    preflight(&config, &workers, &rheostat_functions::shipped::empty())?.begin()?;
+    preflight(&config, &workers, &rheostat_functions::shipped::empty())?.begin(attachment)?;
     let cores = match &members {
         Some(members) => members.members.iter().filter_map(|core| *core).collect(),
         None => workers.cores().to_vec(),
     };
     let made = serve.application.make(&Making { cores })?;
-    ServeRun { config, serve, workers, faults, report, made, members }.carry_out()
+    ServeRun { config, serve, workers, faults, report, trial, made, members }.carry_out()
 }
 
 /// Has lanes run `program`.
@@ -195,6 +200,7 @@ struct ServeRun {
     workers: Workers,
     faults: Option<ImpairConfig>,
     report: Report,
+    trial: Trial,
     made: MadeApplication,
     /// Workers that handle requests in place of the lanes.
     members: Option<PoolConfig>,
@@ -202,7 +208,7 @@ struct ServeRun {
 
 impl ServeRun {
     fn carry_out(self) -> Result<ExitCode, Error> {
-        let ServeRun { config, serve, workers, faults, report, made, members } = self;
+        let ServeRun { config, serve, workers, faults, report, trial, made, members } = self;
         let Report { json, times } = report;
         let MadeApplication { program, report: part } = made;
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -244,6 +250,7 @@ impl ServeRun {
         let instance = Instance {
             view: view.clone(),
             interrupted: interrupted.clone(),
+            trial: trial.clone(),
             board: None,
             balance,
             progress: balancing.board(),
@@ -263,7 +270,7 @@ impl ServeRun {
                 out!("listening {}", SocketAddr::new(*address, *port));
             }
         }
-        let ends = Ends { interrupted, duration, drain_time: serve.drain_time };
+        let ends = Ends { interrupted, trial, duration, drain_time: serve.drain_time };
         let is_lost = ends.wait(&runtime, &control, &links);
         balancing.stop();
         drop((observers, links));
@@ -284,6 +291,7 @@ impl ServeRun {
 /// What ends a service.
 struct Ends {
     interrupted: Arc<AtomicBool>,
+    trial: Trial,
     duration: Option<Duration>,
     drain_time: Duration,
 }
@@ -297,7 +305,8 @@ impl Ends {
         while !run.is_finished() {
             std::thread::sleep(TICK);
             let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration)
+                || self.trial.is_over(now - start);
             if links.is_lost() {
                 return true;
             }

@@ -70,6 +70,27 @@ fn an_instance_that_is_told_to_stop_is_not_cut_off_by_one_signal() {
 }
 
 #[test]
+fn a_run_on_trial_ends_by_itself_unless_it_is_kept() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .arg("run")
+        .arg(crate::instance::demo())
+        .args(["--for", "1s"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("--control PATH"), "{errors}");
+
+    let trial = Instance::start(&["--for", "1h"]);
+    trial.ask(&["keep"]);
+    assert!(trial.ask(&["status"]).contains("packets"));
+    assert_eq!(trial.stop()["invariants"], "ok");
+
+    let unconfirmed = Instance::start(&["--for", "3s"]);
+    assert_eq!(unconfirmed.end_by(&[])["invariants"], "ok");
+}
+
+#[test]
 fn a_rewritten_table_leads_packets_to_other_lanes_and_they_are_handed_to_their_owners() {
     let instance = Instance::start(&["--lanes", "2"]);
     let table = json(&instance.ask(&["table", "show", "--device", "wire", "--json"]));

@@ -1,6 +1,7 @@
 //! Live devices of a running `rheo`, each test in a network namespace of its own: rights, interfaces that are
 //! named twice, and interfaces that go away and come back. As root, with RHEO_ROOT_TESTS=1.
 
+mod attachment;
 mod capabilities;
 mod claims;
 mod instance;

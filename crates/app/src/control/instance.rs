@@ -27,6 +27,7 @@ use rheostat_steer::policy::Settings;
 
 use super::peer::Peer;
 use super::server::Answers;
+use crate::attachment::Trial;
 use crate::objectives::with_progress;
 
 /// How long a table's fence may take to pass: a worker that polls passes it at once.
@@ -49,6 +50,8 @@ pub(crate) struct Instance {
     pub(crate) view: Arc<RunView>,
     /// Set to end the run.
     pub(crate) interrupted: Arc<AtomicBool>,
+    /// Whether it ends by itself.
+    pub(crate) trial: Trial,
     /// Where the health of backends is changed, if the chain has a load balancer.
     pub(crate) board: Option<Arc<HealthBoard>>,
     /// How it is decided which lane owns which shard.
@@ -88,6 +91,7 @@ impl Answers for Instance {
             Request::Explain(request) => self.explain(&request, peer),
             Request::Profile(request) => self.profile(&request, peer),
             Request::Connections(request) => return self.connections(&request, peer),
+            Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Ok(Reply::Stopping)

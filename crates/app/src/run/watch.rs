@@ -12,6 +12,7 @@ use rheostat_observe::{LiveLine, OutputFiles};
 use rheostat_run::{RunReport, Runtime, Sample};
 
 use super::{Error, Quiet};
+use crate::attachment::Trial;
 use crate::interrupt;
 use crate::links::WatchedLinks;
 use crate::listeners::Observers;
@@ -26,12 +27,13 @@ pub(super) struct Watch {
     duration: Option<Duration>,
     interval: Duration,
     pub(super) interrupted: Arc<AtomicBool>,
+    pub(super) trial: Trial,
     bar: Option<ProgressBar>,
     quiet: bool,
 }
 
 impl Watch {
-    pub(super) fn new(config: &Config, quiet: Quiet) -> Result<Watch, Error> {
+    pub(super) fn new(config: &Config, quiet: Quiet, trial: Trial) -> Result<Watch, Error> {
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
         let reads_files =
@@ -42,7 +44,7 @@ impl Watch {
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         let (duration, interval) = (config.run.duration, config.observe.interval);
-        Ok(Watch { duration, interval, interrupted, bar, quiet: quiet == Quiet::Yes })
+        Ok(Watch { duration, interval, interrupted, trial, bar, quiet: quiet == Quiet::Yes })
     }
 
     /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
@@ -62,7 +64,8 @@ impl Watch {
             std::thread::sleep(TICK);
             report_incomplete(files, reported);
             let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration)
+                || self.trial.is_over(now - start);
             let is_told = self.interrupted.load(Ordering::Relaxed);
             // Nobody reads what is written from now on.
             let is_unread = standard.as_ref().is_some_and(|writer| writer.failure().is_some());

@@ -17,6 +17,7 @@ use rheostat_settings::{Findings, Report as Mistakes, Table, document};
 
 use super::{Error, NotLive, Report};
 use crate::app::App;
+use crate::attachment::AttachmentArgs;
 use crate::network::NoAddress;
 use crate::registered_help::{bounds_of, default_of, help_of, numbers_of};
 
@@ -111,6 +112,8 @@ struct CommonArgs {
     control: Option<PathBuf>,
     #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    attachment: AttachmentArgs,
     #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
     duration: Option<Duration>,
     /// Time the stages of requests, of one in 256 and of the slowest 1,000, and say where the time went: receive queue, TCP in,
@@ -240,7 +243,7 @@ impl Args {
     pub(super) fn config(
         &self,
         app: &App,
-    ) -> Result<(Config, Option<ImpairConfig>, Report), Error> {
+    ) -> Result<(Config, Option<ImpairConfig>, Report, AttachmentArgs), Error> {
         let application = self.application(app);
         // What is missing where another flag has the application act is the device.
         let common = CommonArgs::from_arg_matches(&self.flags).map_err(|_| NotLive)?;
@@ -251,7 +254,8 @@ impl Args {
             + &steering(&common);
         let parsed = Config::parse_with(&text, "flags", &overrides(&common), &app.registry);
         let (config, _) = parsed.map_err(LoadError::Wrong)?;
-        Ok((config, common.fault, Report { json: common.json, times: common.times }))
+        let report = Report { json: common.json, times: common.times };
+        Ok((config, common.fault, report, common.attachment))
     }
 }
 

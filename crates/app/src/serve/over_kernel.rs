@@ -23,6 +23,7 @@ use serde::Serialize;
 use self::instance::HostInstance;
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
+use crate::attachment::Trial;
 use crate::interrupt;
 use crate::listeners::Listeners;
 use crate::workers::Workers;
@@ -41,6 +42,7 @@ pub(super) fn serve(
     serve: &ServeConfig,
     faults: Option<ImpairConfig>,
     report: Report,
+    trial: Trial,
 ) -> Result<ExitCode, Error> {
     if faults.is_some() || report.times {
         return Err(Error::NotOverKernel {
@@ -71,13 +73,15 @@ pub(super) fn serve(
     let instance = HostInstance {
         control: control.clone(),
         interrupted: interrupted.clone(),
+        trial: trial.clone(),
         started: Instant::now(),
     };
     let observers = listeners.start(instance)?;
     for address in running.addresses() {
         out!("listening {address}");
     }
-    let ends = Ends { interrupted, duration: config.run.duration, drain_time: serve.drain_time };
+    let (duration, drain_time) = (config.run.duration, serve.drain_time);
+    let ends = Ends { interrupted, trial, duration, drain_time };
     ends.wait(&running, &control);
     drop(observers);
     let summary = HostSummary::new(&running.finish(WORKERS_TIME), application, part, lanes);
@@ -113,6 +117,7 @@ fn raise_descriptor_limit() {
 /// What ends a service.
 struct Ends {
     interrupted: Arc<AtomicBool>,
+    trial: Trial,
     duration: Option<Duration>,
     drain_time: Duration,
 }
@@ -125,7 +130,8 @@ impl Ends {
         while !running.is_finished() {
             std::thread::sleep(TICK);
             let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration);
+            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration)
+                || self.trial.is_over(now - start);
             match drained_by {
                 None if time_is_up || self.interrupted.load(Ordering::Relaxed) => {
                     running.drain();

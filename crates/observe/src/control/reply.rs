@@ -74,6 +74,11 @@ pub enum Reply {
     },
     /// The run ends.
     Stopping,
+    /// The run goes on.
+    Kept {
+        /// Whether it would have ended without this confirmation.
+        was_pending: bool,
+    },
     /// The request could not be fulfilled.
     Error {
         /// Why, and what to do about it.

@@ -48,6 +48,8 @@ pub enum Request {
     Connections(ConnectionsRequest),
     /// Ends the run in good order.
     Stop,
+    /// Confirms a run that would end by itself.
+    Keep,
 }
 
 /// For how long to profile.

@@ -17,6 +17,7 @@ use rheostat_steer::policy::Settings;
 use tempfile::TempDir;
 
 use super::*;
+use crate::attachment::Trial;
 use crate::control::Instance;
 
 fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
@@ -26,6 +27,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
     let instance = Instance {
         view: Arc::new(RunView::empty()),
         interrupted: interrupted.clone(),
+        trial: Trial::default(),
         board: None,
         balance: BalanceConfig::default(),
         progress: BalanceBoard::default(),

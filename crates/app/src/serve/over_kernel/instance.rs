@@ -11,7 +11,8 @@ use rheostat_observe::openmetrics::Snapshot;
 use rheostat_run::Sample;
 use rheostat_serve::host::HostControl;
 
-use crate::control::{Answers, Peer, by_name};
+use crate::attachment::Trial;
+use crate::control::{self, Answers, Peer, by_name};
 
 /// The reply to requests about packets, shards and connections, which are the kernel's.
 const NOT_OURS: &str = "the kernel does TCP for this service, so it has no packets, shards and connections of rheostat's own: \
@@ -23,6 +24,7 @@ pub(super) struct HostInstance {
     pub(super) control: HostControl,
     /// Set to end the service.
     pub(super) interrupted: Arc<AtomicBool>,
+    pub(super) trial: Trial,
     pub(super) started: Instant,
 }
 
@@ -30,6 +32,7 @@ impl Answers for HostInstance {
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         peer.send(&match request {
             Request::Status => Reply::Status(Box::new(self.status())),
+            Request::Keep => control::confirm(&self.trial),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
                 Reply::Stopping
