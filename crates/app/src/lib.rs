@@ -44,6 +44,7 @@ mod registered_help;
 mod run;
 mod serve;
 pub mod terminal;
+mod top;
 mod trace;
 mod workers;
 
@@ -147,6 +148,8 @@ enum Command {
     Trace(trace::Args),
     /// Drain and stop a running instance.
     Stop(control::StopArgs),
+    /// Watch a running instance in the terminal.
+    Top(top::Args),
     /// Confirm a run that would end by itself (--for).
     Keep(control::KeepArgs),
     /// Show which host has an external endpoint.
@@ -214,6 +217,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Capture(args) => exit(capture::run(&args)),
         Command::Trace(args) => exit(trace::run(&args)),
         Command::Stop(args) => exit(control::stop(&args)),
+        Command::Top(args) => exit(top::run(&args)),
         Command::Keep(args) => exit(control::keep(&args)),
         Command::NatHost(args) => exit(nat_host::run(app, &args)),
         Command::Bench(args) => exit(bench::run(app, &args)),

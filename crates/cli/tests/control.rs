@@ -70,6 +70,17 @@ fn an_instance_that_is_told_to_stop_is_not_cut_off_by_one_signal() {
 }
 
 #[test]
+fn one_screen_shows_lanes_and_devices() {
+    let instance = Instance::start(&["--lanes", "2"]);
+    let screen = instance.ask(&["top", "--once", "--interval", "200ms"]);
+    for part in ["rheo up", "packets/s", "drops per second", "wire"] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    assert!(instance.refused(&["top", "--interval", "1ms"]).contains("shorter than 100ms"));
+    assert_eq!(instance.stop()["invariants"], "ok");
+}
+
+#[test]
 fn a_run_on_trial_ends_by_itself_unless_it_is_kept() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_rheo"))
         .arg("run")
