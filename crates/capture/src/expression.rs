@@ -10,6 +10,7 @@
 mod fields;
 mod parse;
 mod primitive;
+mod qualifiers;
 #[cfg(test)]
 mod tests;
 mod token;

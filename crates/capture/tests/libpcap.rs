@@ -1,4 +1,6 @@
 //! Filters of pcap-filter(7) mean here what they mean to libpcap.
+//!
+//! Timed: processes.
 
 use std::io::Write;
 use std::net::IpAddr;

@@ -155,9 +155,8 @@ fn was_handed_over(path: &serde_json::Value) -> bool {
 
 #[test]
 fn a_filter_that_is_wrong_is_shown_before_anything_is_asked() {
-    let output =
-        crate::instance::rheo(Path::new("/nowhere"), &["trace", "--filter", "tcp port 443"]);
+    let output = crate::instance::rheo(Path::new("/nowhere"), &["trace", "--filter", "tcp udp"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("`and` or `or` is missing before `port`"), "{said}");
+    assert!(said.contains("`and` or `or` is missing before `udp`"), "{said}");
 }

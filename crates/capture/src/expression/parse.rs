@@ -8,7 +8,7 @@ use rheostat_steer::Prefix;
 use thiserror::Error;
 
 use super::Expression;
-use super::primitive::Qualifiers;
+use super::qualifiers::Qualifiers;
 use super::token::{PlacedToken, Token, tokens};
 
 /// Longer texts are refused.

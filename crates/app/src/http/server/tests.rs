@@ -1,4 +1,4 @@
-//! Timed: sockets.
+//! Timed: clock, sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
