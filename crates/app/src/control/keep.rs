@@ -13,7 +13,7 @@ use crate::attachment::{Confirmation, Trial};
   rheo keep --control /run/rheo/nat.sock
 
 A run that was started with --for TIME ends after that time and gives its interfaces back, so that a mistake which cuts
-one off mends itself. Once it is confirmed, it goes on until it is stopped.")]
+one off does not last. Once it is confirmed, it goes on until it is stopped.")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
