@@ -97,8 +97,20 @@ fn a_run_on_trial_ends_by_itself_unless_it_is_kept() {
     assert!(trial.ask(&["status"]).contains("packets"));
     assert_eq!(trial.stop()["invariants"], "ok");
 
-    let unconfirmed = Instance::start(&["--for", "3s"]);
-    assert_eq!(unconfirmed.end_by(&[])["invariants"], "ok");
+    // It may be over before anybody could ask it.
+    let folder = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_rheo"))
+        .arg("run")
+        .arg(crate::instance::demo())
+        .args(["--json", "--duration", "3600s", "--for", "1s", "--control"])
+        .arg(folder.path().join("x.sock"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("nobody has confirmed the run within 1s"), "{errors}");
+    let summary = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(json(summary.lines().last().unwrap())["invariants"], "ok");
 }
 
 #[test]

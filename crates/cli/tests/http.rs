@@ -34,7 +34,7 @@ fn sum(page: &str, metric: &str) -> f64 {
 }
 
 #[test]
-fn a_run_serves_its_metrics_to_who_names_its_address_and_to_nobody_else() {
+fn a_run_serves_its_metrics_under_its_address_and_under_no_foreign_name() {
     let address = address();
     let flag = address.to_string();
     let instance = Instance::start(&["--lanes", "2", "--http", &flag]);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_given_to_whom_names_an_address_or_a_name_of_the_instance() {
+    fn metrics_are_given_under_an_address_or_a_name_of_the_instance() {
         for host in [
             "127.0.0.1:9464",
             "127.0.0.1",

@@ -37,7 +37,7 @@ pub(super) struct Reception {
     pub(super) received_by: Vec<u64>,
     /// Whether other lanes receive from the same queues.
     pub(super) shares_queues: bool,
-    /// Whether other lanes are kept from receiving until the lane has told packets apart.
+    /// Whether other lanes are kept from receiving until the lane has classified packets.
     pub(super) takes_turns: bool,
     /// What wakes lanes, in their order, where they take turns.
     notifiers: Vec<LaneNotifier>,

@@ -406,7 +406,7 @@ impl Lane {
     }
 }
 
-/// The flow key that the transport header in the first fragment of a datagram tells. `None` when the
+/// The flow key that the transport header in the first fragment of a datagram has. `None` when the
 /// fragment is too short to hold it.
 fn key_of_first(packet: &Mbuf, headers: &Headers) -> Option<FlowKey> {
     match Tuple::of(packet, &Headers { fragment: None, ..*headers }) {
