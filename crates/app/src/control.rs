@@ -6,6 +6,7 @@ mod connections;
 mod explain;
 mod instance;
 mod keep;
+mod listing;
 mod peer;
 mod profile;
 mod server;

@@ -1,13 +1,18 @@
 //! The language of the control socket: a client sends requests, one line of JSON each, and the running
-//! instance answers each with one line; a capture or a trace with many, of which [`Reply::End`] is the last, and a list of
-//! connections with several, of which [`Reply::Listed`] is the last.
+//! instance answers each with one line; a capture or a trace with many, of which [`Reply::End`] is the last, and a
+//! listing with several, of which [`Reply::Listed`] is the last. The language has a version, [`PROTOCOL`], which `hello` returns.
 //! Nothing here does I/O.
 
 mod connections;
+mod listing;
 mod reply;
 mod request;
 
 pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
+pub use listing::{
+    Column, DEFAULT_LIMIT, ListRequest, Listing, ListingRow, MOST_ROWS, OrderError, PIECE, Page,
+    Rows, Selection, SortKey, SortOrder, TextTable,
+};
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
@@ -16,6 +21,18 @@ pub use request::{
 /// The longest line that a client may send, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
+/// The version of this language: 1 had no listings but that of connections. A newer version adds requests, replies and fields, and
+/// takes none away.
+pub const PROTOCOL: u32 = 2;
+/// The oldest version whose requests are still answered.
+pub const OLDEST_PROTOCOL: u32 = 1;
+
+/// The reply to [`Request::Hello`].
+pub fn hello() -> Reply {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Reply::Hello { protocol: PROTOCOL, oldest: OLDEST_PROTOCOL, version }
+}
+
 /// Reads a request.
 ///
 /// # Errors
@@ -23,7 +40,9 @@ pub const LONGEST_REQUEST: usize = 64 << 10;
 pub fn parse(line: &str) -> Result<Request, Reply> {
     serde_json::from_str(line).map_err(|error| Reply::Error {
         message: format!(
-            "not a request: {error}; write, for example, {{\"command\":\"status\"}} on a line"
+            "not a request: {error}; write, for example, {{\"command\":\"status\"}} on a line. This is rheostat {}, which speaks \
+             versions {OLDEST_PROTOCOL} to {PROTOCOL} of the control protocol",
+            env!("CARGO_PKG_VERSION")
         ),
     })
 }
@@ -46,6 +65,18 @@ mod tests {
         for (line, request) in [
             (r#"{"command":"status"}"#, Request::Status),
             (r#"{"command":"stop"}"#, Request::Stop),
+            (r#"{"command":"hello"}"#, Request::Hello),
+            (
+                r#"{"command":"list","of":{"connections":{"lane":1}},"sort":"idle,desc","limit":5}"#,
+                Request::List(ListRequest {
+                    sort: Some("idle,desc".into()),
+                    limit: Some(5),
+                    ..ListRequest::of(Listing::Connections(ConnectionsRequest {
+                        lane: Some(1),
+                        ..ConnectionsRequest::default()
+                    }))
+                }),
+            ),
             (
                 r#"{"command":"table","device":"lan"}"#,
                 Request::Table { device: "lan".into(), entries: None, shuffle: None },
@@ -83,6 +114,7 @@ mod tests {
                 panic!("`{line}` was taken for a request");
             };
             assert!(message.contains("not a request") && message.contains("status"), "{message}");
+            assert!(message.contains("versions 1 to 2 of the control protocol"), "{message}");
         }
     }
 

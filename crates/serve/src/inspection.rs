@@ -14,6 +14,8 @@ use crate::ends::Ends;
 
 /// Places that a lane looks at in a row, before packets have their turn: about 50 us.
 const ROW: usize = 256;
+/// How often records are taken while lanes look for more.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Which connections are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,6 +136,37 @@ impl Inspection {
         list.records.dedup_by_key(|record| (record.remote, record.local));
         list.matched -= before - list.records.len();
         ConnectionList { silent, ..list }
+    }
+}
+
+impl Inspection {
+    /// Calls `each` with records as lanes come by them, until so many lanes have answered, but no longer than `timeout`. Returns how
+    /// many have not.
+    pub(crate) fn drain(
+        &self,
+        lanes: usize,
+        timeout: Duration,
+        mut each: impl FnMut(ConnectionRecord),
+    ) -> usize {
+        let end = Instant::now() + timeout;
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let (records, done) = (std::mem::take(&mut findings.list.records), findings.done);
+            let left = end.saturating_duration_since(Instant::now());
+            let is_last = done >= lanes || left.is_zero();
+            if is_last {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            // Lanes need the lock to go on.
+            drop(findings);
+            records.into_iter().for_each(&mut each);
+            if is_last {
+                return lanes.saturating_sub(done);
+            }
+            let findings_again = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.has_changed.wait_timeout(findings_again, left.min(GLANCE));
+            findings = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::budget::Budget;
 use crate::config::{ListenerConfig, ServeConfig};
 use crate::cookies_under_way::CookiesUnderWay;
 use crate::counters::{Counters, Totals};
-use crate::inspection::{ConnectionFilter, ConnectionList, Inspection};
+use crate::inspection::{ConnectionFilter, ConnectionList, ConnectionRecord, Inspection};
 use crate::scarcity::Scarcity;
 use crate::times::{RequestTimes, TimesRecord};
 
@@ -186,6 +186,20 @@ impl ServeControl {
         let inspection = Arc::new(Inspection::new(filter, most));
         self.0.inspect(&inspection);
         inspection.wait(self.0.inboxes.len(), timeout)
+    }
+
+    /// Calls `each` with the connections that the filter lets pass, in no order, as lanes come by them; one that moves meanwhile may
+    /// come twice. Keeps no connection longer than `each` takes for the ones before. Returns how many lanes have not answered after
+    /// `timeout`.
+    pub fn visit(
+        &self,
+        filter: ConnectionFilter,
+        timeout: Duration,
+        each: impl FnMut(ConnectionRecord),
+    ) -> usize {
+        let inspection = Arc::new(Inspection::new(filter, usize::MAX));
+        self.0.inspect(&inspection);
+        inspection.drain(self.0.inboxes.len(), timeout, each)
     }
 
     /// Connections that are not closed, half-open ones included.

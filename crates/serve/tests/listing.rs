@@ -142,6 +142,18 @@ fn ten_thousand_connections_are_listed_once_each_as_many_as_wanted_while_shards_
         let found = asks.join().unwrap();
         assert_eq!((found.records.len(), found.silent), (expected, 0));
     }
+    let visits = std::thread::spawn(move || {
+        let mut peers = std::collections::BTreeSet::new();
+        let silent =
+            control.visit(ConnectionFilter::default(), Duration::from_secs(60), |record| {
+                peers.insert(record.remote);
+            });
+        (peers.len(), silent)
+    });
+    while !visits.is_finished() {
+        rig.step(&mut none);
+    }
+    assert_eq!(visits.join().unwrap(), (half_open, 0));
     rig.finish();
 }
 

@@ -50,6 +50,9 @@ pub(crate) enum ClientError {
     /// Not a reply of this version.
     #[error("the instance's answer is not understood ({0}): is it another version of rheo?")]
     Reply(serde_json::Error),
+    /// A reply to another request.
+    #[error("the instance's answer is none to this request: is it another version of rheo?")]
+    Unexpected,
     /// The instance refused.
     #[error("{0}")]
     Refused(String),

@@ -7,19 +7,16 @@ use std::time::Duration;
 
 use rheostat_base::{LaneId, ShardId};
 use rheostat_observe::control::{
-    self, ConnectionLine, ConnectionsRequest, Reply, Request, StateWord, Windows,
+    ConnectionLine, ConnectionsRequest, ListRequest, Listing, PIECE, Page, Reply, Selection,
+    StateWord, Windows,
 };
 use rheostat_serve::{ConnectionFilter, ConnectionRecord, ConnectionState as State};
 
+use super::ClientError;
 use super::instance::Instance;
+use super::listing::{self, ListingArgs};
 use super::peer::Peer;
-use super::{ClientError, Target};
 
-/// Connections listed unless more or fewer are wanted, and at most.
-const LIMIT: u32 = 10_000;
-const MOST: u32 = 100_000;
-/// Connections in a line of an answer.
-const PIECE: usize = 200;
 /// How long lanes may take to look at what they have.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,7 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[command(after_help = "Examples:
   rheo connections --control /run/rheo/web.sock
   rheo connections --state established --remote 192.0.2.7
-  rheo connections --local-port 80 --json | jq 'sort_by(-.retransmitted)[:5]'
+  rheo connections --local-port 80 --sort retransmitted,desc --limit 5
+  rheo connections --watch --count
 
 Bytes: unread has arrived and was not taken by the service; unsent was written and has never been sent.
 With --json, an array: {local, remote, state, lane, shard, cwnd, ssthresh, srtt_us, rto_us, retransmitted, out_of_order,
@@ -35,10 +33,7 @@ windows: {send, receive}, unread, unsent, unacknowledged, idle}; idle in seconds
 Those in TIME-WAIT are listed with --state time-wait; nothing else is known of them.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    target: Target,
-    /// Print a JSON array.
-    #[arg(long)]
-    json: bool,
+    listing: ListingArgs,
     /// In this state, such as established or close-wait; may be given several times.
     #[arg(long, value_name = "STATE", value_parser = state)]
     state: Vec<StateWord>,
@@ -60,9 +55,6 @@ pub(crate) struct Args {
     /// Of this shard.
     #[arg(long, value_name = "N")]
     shard: Option<u16>,
-    /// How many at most, up to 100000.
-    #[arg(long, value_name = "N", default_value_t = LIMIT, value_parser = clap::value_parser!(u32).range(..=i64::from(MOST)))]
-    limit: u32,
 }
 
 fn state(text: &str) -> Result<StateWord, String> {
@@ -73,9 +65,9 @@ fn state(text: &str) -> Result<StateWord, String> {
     })
 }
 
-/// Asks and prints as answers come.
+/// Asks and prints.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
-    let request = Request::Connections(ConnectionsRequest {
+    let of = Listing::Connections(ConnectionsRequest {
         states: args.state.clone(),
         local: args.local,
         local_port: args.local_port,
@@ -83,51 +75,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ClientError> {
         remote_port: args.remote_port,
         lane: args.lane,
         shard: args.shard,
-        limit: Some(args.limit),
+        limit: None,
     });
-    let mut client = args.target.connect()?;
-    client.send(&request)?;
-    let mut shown = 0_u64;
-    let (matched, silent) = loop {
-        match client.receive()?.ok_or(ClientError::Ended)? {
-            Reply::Connections { connections } => {
-                for line in connections {
-                    print(&line, args.json, shown == 0);
-                    shown += 1;
-                }
-            }
-            Reply::Listed { matched, silent } => break (matched, silent),
-            _ => {}
-        }
-    };
-    match (args.json, shown) {
-        (true, 0) => out!("[]"),
-        (true, _) => out!("]"),
-        (false, _) => {}
-    }
-    if matched > shown {
-        err!("{shown} of {matched} connections are shown; --limit shows more, filters fewer");
-    }
-    if silent > 0 {
-        err!("{silent} lanes have not answered in time: their connections are missing");
-    }
-    Ok(if silent > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-fn print(line: &ConnectionLine, json: bool, is_first: bool) {
-    if json {
-        let start = if is_first { "[" } else { "," };
-        out!("{start}{}", control::line(line).trim_end());
-        return;
-    }
-    if is_first {
-        out!("{}", ConnectionLine::HEADING);
-    }
-    out!("{line}");
+    listing::print::<ConnectionLine>(&args.listing, of, None)
 }
 
 impl Instance {
-    /// Sends the connections that are meant, in pieces.
+    /// Sends the connections that are meant, in the form of the first version of the protocol.
     ///
     /// # Errors
     /// When the client has gone, or does not read.
@@ -136,9 +90,31 @@ impl Instance {
         request: &ConnectionsRequest,
         peer: &mut Peer,
     ) -> io::Result<()> {
+        let page = ListRequest {
+            limit: request.limit,
+            ..ListRequest::of(Listing::Connections(request.clone()))
+        };
+        match self.page_of_connections(request, &page) {
+            Ok((Page { rows, matched, .. }, silent)) => {
+                for piece in rows.chunks(PIECE) {
+                    peer.send(&Reply::Connections { connections: piece.to_vec() })?;
+                }
+                peer.send(&Reply::Listed { matched, silent, next: None })
+            }
+            Err(message) => peer.send(&Reply::Error { message }),
+        }
+    }
+
+    /// A page of the connections that are meant, and the lanes that have not answered.
+    pub(super) fn page_of_connections(
+        &self,
+        request: &ConnectionsRequest,
+        page: &ListRequest,
+    ) -> Result<(Page<ConnectionLine>, u64), String> {
         let Some(service) = &self.service else {
-            let message = "the instance runs no service over TCP, so it has no connections";
-            return peer.send(&Reply::Error { message: message.to_owned() });
+            return Err(
+                "the instance runs no service over TCP, so it has no connections".to_owned()
+            );
         };
         let filter = ConnectionFilter {
             states: request.states.iter().map(|word| state_of(*word)).collect(),
@@ -149,14 +125,9 @@ impl Instance {
             lane: request.lane.map(LaneId),
             shard: request.shard.map(ShardId),
         };
-        let limit = request.limit.unwrap_or(LIMIT).min(MOST);
-        let list = service.list(filter, limit as usize, TIMEOUT);
-        for piece in list.records.chunks(PIECE) {
-            let connections = piece.iter().map(line).collect();
-            peer.send(&Reply::Connections { connections })?;
-        }
-        let (matched, silent) = (list.matched as u64, list.silent as u64);
-        peer.send(&Reply::Listed { matched, silent })
+        let mut selection = Selection::new(page).map_err(|error| error.to_string())?;
+        let silent = service.visit(filter, TIMEOUT, |record| selection.add(line(&record)));
+        Ok((selection.finish(), silent as u64))
     }
 }
 

@@ -15,7 +15,8 @@ use rheostat_control::BalanceBoard;
 use rheostat_control::config::BalanceConfig;
 use rheostat_functions::lb::HealthBoard;
 use rheostat_observe::control::{
-    BackendState, DeviceState, FileInUse, HealthWord, Reply, Request, Shuffle, Status,
+    self, BackendState, DeviceState, FileInUse, HealthWord, ListRequest, Listing, Reply, Request,
+    Shuffle, Status,
 };
 use rheostat_observe::openmetrics::Snapshot;
 use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, Summary};
@@ -25,6 +26,7 @@ use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
 use rheostat_steer::policy::Settings;
 
+use super::listing;
 use super::peer::Peer;
 use super::server::Answers;
 use crate::attachment::Trial;
@@ -91,6 +93,8 @@ impl Answers for Instance {
             Request::Explain(request) => self.explain(&request, peer),
             Request::Profile(request) => self.profile(&request, peer),
             Request::Connections(request) => return self.connections(&request, peer),
+            Request::List(request) => return self.list(&request, peer),
+            Request::Hello => Ok(control::hello()),
             Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
@@ -123,6 +127,16 @@ impl Answers for Instance {
 }
 
 impl Instance {
+    /// Sends a page of a listing.
+    fn list(&self, request: &ListRequest, peer: &mut Peer) -> io::Result<()> {
+        match &request.of {
+            Listing::Connections(wanted) => match self.page_of_connections(wanted, request) {
+                Ok((page, silent)) => listing::send(Ok(page), silent, peer),
+                Err(message) => peer.send(&Reply::Error { message }),
+            },
+        }
+    }
+
     fn status(&self, sample: &Sample) -> Status {
         let incomplete = self.files.incomplete();
         let links = self.links.lines();

@@ -1,9 +1,10 @@
 //! Connections of a service over TCP, as the control socket shows them.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
+
+use super::listing::{Column, ListingRow, SortKey, rows_are};
 
 /// Which connections to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,51 +133,74 @@ pub struct Windows {
     pub receive: u32,
 }
 
-impl ConnectionLine {
-    /// The heading of lines as [`fmt::Display`] writes them.
-    pub const HEADING: &str =
-        "state         local                   remote                  lane shard  unread  unsent";
-}
+impl ListingRow for ConnectionLine {
+    const COLUMNS: &'static [Column<ConnectionLine>] = &[
+        Column::left(
+            "state",
+            |line| line.state.name().to_owned(),
+            |line| SortKey::text(line.state.name()),
+        ),
+        Column::left("local", |line| line.local.to_string(), |line| SortKey::endpoint(line.local)),
+        Column::left(
+            "remote",
+            |line| line.remote.to_string(),
+            |line| SortKey::endpoint(line.remote),
+        ),
+        Column::right("lane", |line| line.lane.to_string(), |line| SortKey::number(line.lane)),
+        Column::right("shard", |line| line.shard.to_string(), |line| SortKey::number(line.shard)),
+        Column::right(
+            "unread",
+            |line| line.unread.to_string(),
+            |line| SortKey::number(line.unread),
+        ),
+        Column::right(
+            "unsent",
+            |line| line.unsent.to_string(),
+            |line| SortKey::number(line.unsent),
+        ),
+        Column::hidden("cwnd", |line| SortKey::number(line.cwnd)),
+        Column::hidden("ssthresh", |line| {
+            line.ssthresh.map_or_else(SortKey::none, SortKey::number)
+        }),
+        Column::hidden("srtt_us", |line| line.srtt_us.map_or_else(SortKey::none, SortKey::number)),
+        Column::hidden("rto_us", |line| SortKey::number(line.rto_us)),
+        Column::hidden("retransmitted", |line| SortKey::number(line.retransmitted)),
+        Column::hidden("out_of_order", |line| SortKey::number(line.out_of_order)),
+        Column::hidden("unacknowledged", |line| SortKey::number(line.unacknowledged)),
+        Column::hidden("idle", |line| SortKey::real(line.idle)),
+    ];
 
-impl fmt::Display for ConnectionLine {
-    /// As `ss -i` does: a line of who and what, and one of figures.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<13} {:<23} {:<23} {:>4} {:>5} {:>7} {:>7}",
-            self.state.name(),
-            self.local.to_string(),
-            self.remote.to_string(),
-            self.lane,
-            self.shard,
-            self.unread,
-            self.unsent
-        )?;
+    fn id(&self) -> SortKey {
+        SortKey::endpoint(self.remote).and(SortKey::endpoint(self.local))
+    }
+
+    /// As `ss -i` has it: the figures below the connection.
+    fn details(&self) -> Option<String> {
         let ms = |us: u64| us as f64 / 1_000.0;
-        write!(f, "      cwnd:{}", self.cwnd)?;
-        if let Some(ssthresh) = self.ssthresh {
-            write!(f, " ssthresh:{ssthresh}")?;
-        }
-        if let Some(srtt) = self.srtt_us {
-            write!(f, " rtt:{:.3}ms", ms(srtt))?;
-        }
+        let ssthresh = self.ssthresh.map(|ssthresh| format!(" ssthresh:{ssthresh}"));
+        let srtt = self.srtt_us.map(|srtt| format!(" rtt:{:.3}ms", ms(srtt)));
         let Windows { send, receive } = self.windows;
-        write!(
-            f,
-            " rto:{:.0}ms retransmitted:{} out_of_order:{} send_window:{send} \
+        Some(format!(
+            "cwnd:{}{}{} rto:{:.0}ms retransmitted:{} out_of_order:{} send_window:{send} \
              receive_window:{receive} unacknowledged:{} idle:{:.1}s",
+            self.cwnd,
+            ssthresh.unwrap_or_default(),
+            srtt.unwrap_or_default(),
             ms(self.rto_us),
             self.retransmitted,
             self.out_of_order,
             self.unacknowledged,
             self.idle
-        )
+        ))
     }
+
+    rows_are!(Connections);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::TextTable;
 
     #[test]
     fn a_state_has_the_same_word_in_both_forms() {
@@ -207,8 +231,9 @@ mod tests {
             idle: 2.04,
         };
         assert_eq!(
-            line.to_string(),
-            "established   10.0.0.1:80             10.0.0.2:4000              1    97       5       0\n      \
+            TextTable(std::slice::from_ref(&line)).to_string(),
+            "state        local        remote         lane  shard  unread  unsent\n\
+             established  10.0.0.1:80  10.0.0.2:4000     1     97       5       0\n      \
              cwnd:14480 rtt:1.250ms rto:201ms retransmitted:3 out_of_order:0 send_window:65536 \
              receive_window:131072 unacknowledged:1448 idle:2.0s"
         );

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionLine, HealthWord};
+use super::{ConnectionLine, HealthWord, Rows};
 use crate::capture::PacketCopy;
 use crate::explain::Explanation;
 use crate::profile::ScalingProfile;
@@ -60,17 +60,31 @@ pub enum Reply {
     Explanation(Box<Explanation>),
     /// What keeps the run from scaling.
     Profile(Box<ScalingProfile>),
-    /// Some of the connections that were asked for.
+    /// Connections, as the request `connections` has them.
     Connections {
-        /// They, in the order of the peers' addresses.
+        /// In the order of the peers' addresses.
         connections: Vec<ConnectionLine>,
     },
-    /// The last line of a list of connections.
+    /// Rows of a listing.
+    Rows(Rows),
+    /// The last line of a listing.
     Listed {
-        /// Connections that were meant, those beyond the limit included.
+        /// Rows that match, on all pages.
         matched: u64,
         /// Lanes that have not answered in time.
         silent: u64,
+        /// The cursor of the next page; left out at the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
+    },
+    /// The versions of the instance.
+    Hello {
+        /// The newest version of the control protocol that it speaks.
+        protocol: u32,
+        /// The oldest one.
+        oldest: u32,
+        /// The version of rheostat.
+        version: String,
     },
     /// The run ends.
     Stopping,

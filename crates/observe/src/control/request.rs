@@ -5,7 +5,7 @@ use std::fmt;
 use rheostat_functions::lb::Health;
 use serde::{Deserialize, Serialize};
 
-use super::ConnectionsRequest;
+use super::{ConnectionsRequest, ListRequest};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +44,12 @@ pub enum Request {
     Explain(ExplainRequest),
     /// What keeps the run from scaling; answered once it has been looked at for long enough.
     Profile(ProfileRequest),
-    /// The connections of a service over TCP.
+    /// The connections of a service over TCP, in the form of protocol version 1; [`Request::List`] is the newer one.
     Connections(ConnectionsRequest),
+    /// A page of a listing.
+    List(ListRequest),
+    /// The versions of the instance.
+    Hello,
     /// Ends the run in good order.
     Stop,
     /// Confirms a run that would end by itself.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rheostat_observe::Summary;
-use rheostat_observe::control::{Reply, Request, Status};
+use rheostat_observe::control::{Reply, Request, Status, hello};
 use rheostat_observe::openmetrics::Snapshot;
 use rheostat_run::Sample;
 use rheostat_serve::host::HostControl;
@@ -32,6 +32,7 @@ impl Answers for HostInstance {
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         peer.send(&match request {
             Request::Status => Reply::Status(Box::new(self.status())),
+            Request::Hello => hello(),
             Request::Keep => control::confirm(&self.trial),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
