@@ -1,6 +1,8 @@
 //! Follows the kernel's routes: what it knows of rheostat's interfaces becomes the routes of the network,
 //! and stays so while they change.
 
+mod routes;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
@@ -11,10 +13,12 @@ use std::time::Duration;
 
 use rheostat_base::DeviceId;
 use rheostat_ip::{KernelTables, KnownNeighbours, Progress};
-use rheostat_ip::{Network, Route, RouteError};
+use rheostat_ip::{Network, Route};
 use rheostat_kernel::netlink::{LONGEST, NetlinkSocket, Received};
 use rheostat_kernel::privileges;
 use rheostat_kernel::routing::{GROUPS, Messages};
+
+pub use self::routes::FollowedRoutes;
 
 /// How long is waited for the kernel before it is looked whether the run is over.
 const TIMEOUT: Duration = Duration::from_millis(100);
@@ -28,6 +32,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct KernelFollower {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    routes: FollowedRoutes,
 }
 
 impl KernelFollower {
@@ -47,7 +52,10 @@ impl KernelFollower {
         let stop = Arc::new(AtomicBool::new(false));
         let tables = KernelTables::new(devices);
         let applied = BTreeSet::new();
-        let mut follower = Follower { socket, tables, network, given, neighbours, report, applied };
+        let routes = FollowedRoutes::new(given);
+        let shared = routes.clone();
+        let mut follower =
+            Follower { socket, tables, network, routes: shared, neighbours, report, applied };
         let stopped = stop.clone();
         let follow = move || {
             // What it could not give up is found when the run makes sure of it.
@@ -62,7 +70,12 @@ impl KernelFollower {
             }
         };
         let thread = thread::Builder::new().name("rheo-kernel".into()).spawn(follow)?;
-        Ok(KernelFollower { stop, thread: Some(thread) })
+        Ok(KernelFollower { stop, thread: Some(thread), routes })
+    }
+
+    /// The routes that are given beside the kernel's, to be changed while it goes on.
+    pub fn routes(&self) -> FollowedRoutes {
+        self.routes.clone()
     }
 }
 
@@ -80,7 +93,7 @@ struct Follower<T> {
     socket: NetlinkSocket,
     tables: KernelTables,
     network: Arc<Network>,
-    given: Vec<Route>,
+    routes: FollowedRoutes,
     neighbours: KnownNeighbours,
     report: T,
     /// The kernel's neighbours that the network has.
@@ -136,19 +149,14 @@ impl<T: FnMut(&str)> Follower<T> {
 
     /// Puts the kernel's routes and neighbours in force.
     fn apply(&mut self) {
-        let is_given = |route: &Route| self.given.iter().any(|given| given.prefix == route.prefix);
-        let mut routes = self.given.clone();
-        routes.extend(self.tables.routes().into_iter().filter(|route| !is_given(route)));
-        while let Err(error) = self.network.set_routes(&routes) {
-            // One that the kernel can use and rheostat cannot is left out; the others count.
-            let wrong = prefix_of(&error);
-            let kept = routes.len();
-            routes.retain(|route| Some(route.prefix) != wrong || self.given.contains(route));
-            (self.report)(&format!("a route of the kernel's is left out: {error}"));
-            if routes.len() == kept {
-                return;
-            }
-        }
+        let (network, report) = (&self.network, &mut self.report);
+        self.routes.follow(
+            self.tables.routes(),
+            |routes| network.set_routes(routes),
+            |error| {
+                report(&format!("a route of the kernel's is left out: {error}"));
+            },
+        );
         let known: BTreeSet<_> = self.tables.neighbours(self.neighbours).into_iter().collect();
         for &(device, address, _) in self.applied.difference(&known) {
             self.network.unset_neighbour(device, address);
@@ -157,18 +165,5 @@ impl<T: FnMut(&str)> Follower<T> {
             self.network.set_neighbour(device, address, mac);
         }
         self.applied = known;
-    }
-}
-
-/// The prefix of the route that an error is about.
-fn prefix_of(error: &RouteError) -> Option<rheostat_steer::Prefix> {
-    match error {
-        RouteError::Nowhere(prefix)
-        | RouteError::Family { prefix, .. }
-        | RouteError::OffLink { prefix, .. }
-        | RouteError::Own { prefix, .. }
-        | RouteError::Device { prefix, .. }
-        | RouteError::Twice(prefix) => Some(*prefix),
-        RouteError::TooManyHops => None,
     }
 }

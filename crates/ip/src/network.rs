@@ -1,17 +1,20 @@
 //! What all lanes share of the network layer.
 
 mod error;
+mod update;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
+use rheostat_steer::PrefixList;
 
 pub use self::error::NetworkError;
+pub use self::update::NetworkUpdate;
 use crate::interface::Interface;
 use crate::local_service::{LocalPacket, LocalService, Outbox};
 use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
@@ -69,14 +72,16 @@ impl Default for Policy {
 /// each.
 pub struct Network {
     interfaces: Vec<Interface>,
-    policy: Policy,
+    /// By interface, what it answers for besides its own addresses now.
+    proxied: Mutex<Arc<[PrefixList]>>,
+    policy: Mutex<Policy>,
     /// The MTUs of the interfaces' links now, in their order.
     mtus: Mutex<Box<[u16]>>,
     routes: Mutex<Arc<Routes>>,
     neighbours: Mutex<Neighbours>,
     path_mtus: Mutex<PathMtus>,
     resolver: Option<Arc<dyn Resolver>>,
-    local_services: Vec<Arc<dyn LocalService>>,
+    local_services: RwLock<Vec<Arc<dyn LocalService>>>,
     errors: RunLimit,
     /// Held by the lane that calls the local services.
     services_lock: Mutex<()>,
@@ -84,7 +89,7 @@ pub struct Network {
     announcements: Mutex<u8>,
     // Hints. They publish nothing: what they point to is read under a lock, and being late with it does no
     // harm, so all accesses are relaxed.
-    /// Grows when routes, neighbours or MTUs of links and paths change.
+    /// Grows when routes, neighbours, MTUs of links and paths, or the policy change.
     changes: AtomicU64,
     /// When neighbours, paths, local services and announcements next have something to do, in nanoseconds.
     neighbours_due: AtomicU64,
@@ -111,14 +116,16 @@ impl Network {
         neighbours.set_gateways(gateways(&routes));
         let announcements_due = if policy.announce { 0 } else { u64::MAX };
         let mtus = interfaces.iter().map(|interface| interface.mtu).collect();
+        let proxied = interfaces.iter().map(|interface| interface.proxied.clone()).collect();
         Ok(Network {
             interfaces,
-            policy,
+            proxied: Mutex::new(proxied),
+            policy: Mutex::new(policy),
             mtus: Mutex::new(mtus),
             routes: Mutex::new(Arc::new(routes)),
             neighbours: Mutex::new(neighbours),
             path_mtus: Mutex::new(PathMtus::new(policy.path_mtus)),
-            local_services: Vec::new(),
+            local_services: RwLock::default(),
             errors: RunLimit::new(policy.errors_per_second, policy.errors_at_once),
             resolver: None,
             services_lock: Mutex::new(()),
@@ -133,9 +140,9 @@ impl Network {
 
     /// The same with a local service, which gets packets after those before it.
     #[must_use]
-    pub fn with_local_service(mut self, service: Arc<dyn LocalService>) -> Network {
-        self.local_services.push(service);
-        self.services_due = AtomicU64::new(0);
+    pub fn with_local_service(self, service: Arc<dyn LocalService>) -> Network {
+        self.local_services.write().unwrap_or_else(PoisonError::into_inner).push(service);
+        self.services_due.store(0, Ordering::Relaxed);
         self
     }
 
@@ -173,9 +180,9 @@ impl Network {
         self.interfaces.iter().find(|interface| interface.device == device)
     }
 
-    /// How the network layer behaves.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    /// How the network layer behaves now.
+    pub fn policy(&self) -> Policy {
+        *lock(&self.policy)
     }
 
     /// The routes in force.
@@ -189,7 +196,7 @@ impl Network {
     /// # Errors
     /// [`RouteError`] when one of them is wrong; then the old ones stay.
     pub fn set_routes(&self, routes: &[Route]) -> Result<(), RouteError> {
-        let routes = Routes::after(Some(&self.routes()), &self.interfaces, routes)?;
+        let routes = self.table_of(&lock(&self.proxied), routes)?;
         self.with_neighbours(|table| table.set_gateways(gateways(&routes)));
         *lock(&self.routes) = Arc::new(routes);
         self.changes.fetch_add(1, Ordering::Relaxed);
@@ -265,7 +272,11 @@ impl Network {
     /// for their link addresses again, and all addresses are announced again.
     pub fn renew_link(&self, device: DeviceId) {
         self.with_neighbours(|table| table.forget(device));
-        if self.policy.announce {
+        self.announce_again();
+    }
+
+    fn announce_again(&self) {
+        if self.policy().announce {
             *lock(&self.announcements) = ANNOUNCEMENTS;
             self.announcements_due.store(0, Ordering::Relaxed);
         }
@@ -326,7 +337,7 @@ impl Network {
         if self.services_due.load(Ordering::Relaxed) <= now.as_nanos()
             && let Ok(_turn) = self.services_lock.try_lock()
         {
-            for service in &self.local_services {
+            for service in &*self.services() {
                 if service.next_deadline().is_some_and(|due| due <= now) {
                     service.tick(now, outbox);
                 }
@@ -339,15 +350,20 @@ impl Network {
 
     /// Offers a packet to the local services in turn; `false` when none takes it.
     pub(crate) fn deliver(&self, packet: &LocalPacket<'_>, now: Time, outbox: &mut Outbox) -> bool {
-        let taken = self.local_services.iter().any(|service| service.receive(packet, now, outbox));
+        let taken = self.services().iter().any(|service| service.receive(packet, now, outbox));
         if taken {
             self.update_services_due(now);
         }
         taken
     }
 
+    fn services(&self) -> RwLockReadGuard<'_, Vec<Arc<dyn LocalService>>> {
+        self.local_services.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn update_services_due(&self, now: Time) {
-        let deadlines = self.local_services.iter().filter_map(|service| service.next_deadline());
+        let services = self.services();
+        let deadlines = services.iter().filter_map(|service| service.next_deadline());
         let due = deadlines.min().unwrap_or(Time::NEVER).min(now + SERVICE_POLL);
         self.services_due.store(due.as_nanos(), Ordering::Relaxed);
     }
@@ -367,7 +383,7 @@ impl Network {
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let local_services = self.local_services.len();
+        let local_services = self.services().len();
         f.debug_struct("Network")
             .field("interfaces", &self.interfaces)
             .field("local_services", &local_services)

@@ -47,8 +47,8 @@ enum LimitRun {
 /// A token bucket for all lanes, kept as the time at which it would be full again plus its burst ([`RateLimit`]).
 #[derive(Debug)]
 pub(crate) struct LimitBucket {
-    interval: u64,
-    burst: u64,
+    interval: AtomicU64,
+    burst: AtomicU64,
     next: AtomicU64,
 }
 
@@ -67,6 +67,16 @@ impl RunLimit {
     /// No limit but those of shards.
     pub fn unlimited() -> RunLimit {
         RunLimit::of_replay(u32::MAX, 1)
+    }
+
+    /// Allows so many errors from now on, in place of those before. In a replay the limit stays, as does its outcome.
+    pub fn set(&self, per_second: u32, burst: u32) {
+        if let Some(bucket) = &self.bucket {
+            let (interval, burst) = RateLimit::times(per_second, burst);
+            // Relaxed: an error that is reported meanwhile may count by the one value and the other.
+            bucket.interval.store(interval, Ordering::Relaxed);
+            bucket.burst.store(burst, Ordering::Relaxed);
+        }
     }
 
     /// The limit of one of `shards` shards that sends `own_per_second` errors at most.
@@ -120,23 +130,25 @@ impl LaneLimit {
 impl LimitBucket {
     fn new(per_second: u32, burst: u32) -> LimitBucket {
         let (interval, burst) = RateLimit::times(per_second, burst);
-        LimitBucket { interval, burst, next: AtomicU64::new(0) }
+        LimitBucket { interval: interval.into(), burst: burst.into(), next: AtomicU64::new(0) }
     }
 
     fn allow(&self, now: Time) -> bool {
-        if self.interval == u64::MAX {
+        // Relaxed: the times publish nothing else.
+        let interval = self.interval.load(Ordering::Relaxed);
+        if interval == u64::MAX {
             return false;
         }
+        let burst = self.burst.load(Ordering::Relaxed);
         let now = now.as_nanos();
-        // Relaxed: the time publishes nothing else.
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
             let start = next.max(now);
             // A refusal writes nothing: a flood leaves the line with all lanes.
-            if start - now > self.burst {
+            if start - now > burst {
                 return false;
             }
-            let later = start.saturating_add(self.interval);
+            let later = start.saturating_add(interval);
             match self.next.compare_exchange_weak(next, later, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return true,
@@ -210,6 +222,17 @@ mod tests {
         let limit = RunLimit::unlimited();
         let mut shards: Vec<_> = (0..128).map(|_| limit.of_shard(100, 128)).collect();
         assert_eq!(granted(&mut shards, 1), 128 * (100 + 99));
+    }
+
+    #[test]
+    fn another_limit_holds_for_all_that_share_it() {
+        let limit = RunLimit::new(0, 1);
+        let mut shard = [limit.of_shard(1_000, 1)];
+        assert_eq!(granted(&mut shard, 1), 0);
+        limit.set(100, 1);
+        assert_eq!(granted(&mut shard, 2), 200);
+        limit.set(0, 1);
+        assert!(!limit.allow(Time::from_secs(9)));
     }
 
     #[test]

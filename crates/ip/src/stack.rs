@@ -212,6 +212,8 @@ impl Stack {
     fn catch_up(&mut self, out: &mut Output) {
         self.changes = self.network.changes();
         self.routes = self.network.routes();
+        let policy = self.network.policy();
+        self.waiting.set_limits(policy.waiting, policy.waiting_per_neighbour);
         for (interface, mtu) in self.network.interfaces().iter().zip(self.network.mtus()) {
             if let Some(Some(port)) = self.ports.get_mut(interface.device.index()) {
                 port.set_mtu(mtu);

@@ -111,6 +111,15 @@ impl Neighbours {
         }
     }
 
+    /// Other bounds of the table. Where it has more entries than that, those that are stale make room for new ones.
+    pub fn set_limits(&mut self, limits: NeighbourLimits) {
+        if limits.questions_per_second != self.limits.questions_per_second {
+            let rate = limits.questions_per_second;
+            self.questions = RateLimit::new(rate, rate / 2);
+        }
+        self.limits = limits;
+    }
+
     /// Sets which neighbours are routers.
     pub fn set_gateways(&mut self, gateways: impl IntoIterator<Item = NeighbourKey>) {
         let gateways = gateways.into_iter().collect();

@@ -42,8 +42,8 @@ impl Stack {
         let may_be_learned = interface.is_on_link(sender.into())
             && !interface.is_played
             && !sender.is_unspecified()
-            && !interface.answers_for(sender.into());
-        let is_for_us = interface.answers_for(target.into());
+            && !network.answers_for(interface, sender.into());
+        let is_for_us = network.answers_for(interface, target.into());
         if may_be_learned {
             self.network.with_neighbours(|table| match operation {
                 arp::REQUEST if is_for_us => table.learn(key, sender_mac, out.now()),
@@ -78,14 +78,14 @@ impl Stack {
         let sender_mac = packet.data().get(6..12)?.first_chunk().copied()?;
         match discovery::parse(&ip, ip.payload())? {
             Message::Solicitation { target, source_mac } => {
-                if !interface.answers_for(target.into()) {
+                if !network.answers_for(interface, target.into()) {
                     return Some(Admission::Consume);
                 }
                 let asked_by = (!source.is_unspecified())
                     .then_some((source, source_mac.unwrap_or(sender_mac)));
                 let may_be_learned = interface.is_on_link(source.into())
                     && !interface.is_played
-                    && !interface.answers_for(source.into());
+                    && !network.answers_for(interface, source.into());
                 if let Some(mac) = source_mac.filter(|_| may_be_learned) {
                     let key = NeighbourKey::new(device, source.into());
                     self.network.with_neighbours(|table| table.learn(key, mac, out.now()));
@@ -95,7 +95,7 @@ impl Stack {
                 self.transmit(interface, &answer, out);
             }
             Message::Advertisement { target, target_mac: mac, solicited, overrides } => {
-                if !interface.answers_for(target.into()) {
+                if !network.answers_for(interface, target.into()) {
                     let key = NeighbourKey::new(device, target.into());
                     let advertised = Advertisement { mac, solicited, overrides };
                     self.network
@@ -145,7 +145,8 @@ impl Stack {
     pub(super) fn announce(&mut self, out: &mut Output) {
         for interface in self.network.clone().interfaces() {
             let own = interface.addresses.iter().map(|own| own.address);
-            let proxied = interface.proxied.iter().flat_map(hosts);
+            let proxied = self.network.proxied(interface.device);
+            let proxied = proxied.iter().flat_map(hosts);
             let mut addresses: Vec<IpAddr> = own.chain(proxied).collect();
             addresses.push(interface.link_local().into());
             addresses.sort_unstable();

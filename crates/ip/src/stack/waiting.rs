@@ -33,6 +33,11 @@ impl WaitingRoom {
         WaitingRoom { queues, count: 0, most, most_each: most_each.max(1), rests_until: Time::ZERO }
     }
 
+    /// Other limits, for packets that come from now on.
+    pub(super) fn set_limits(&mut self, most: usize, most_each: usize) {
+        (self.most, self.most_each) = (most, most_each.max(1));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
