@@ -10,6 +10,8 @@
 //! | `balance` | monitor, plan, apply: which lane owns which shard while a run goes on |
 //! | `config` | one file per table: its settings, defaults and ranges |
 //! | `load` | text and flags to a checked configuration |
+//! | `comparison` | the differences between two configurations, by key |
+//! | `in_place` | which keys a running instance can change |
 //! | `overrides` | the command line's flags in place of the file's settings |
 //! | `check` | contradictions between tables, and with the machine |
 //! | `reference` | every section with its keys, from their declarations |
@@ -18,7 +20,9 @@
 
 pub mod balance;
 mod check;
+pub mod comparison;
 pub mod config;
+mod in_place;
 mod kernel_addresses;
 pub mod kernel_follower;
 mod kernel_resolver;
@@ -33,9 +37,11 @@ pub use balance::{
     Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
     ShardMigrator,
 };
+pub use comparison::{Comparison, Difference};
 pub use config::{MissingInput, Sections};
+pub use in_place::InPlace;
 pub use kernel_addresses::kernel_addresses;
-pub use kernel_follower::KernelFollower;
+pub use kernel_follower::{FollowedRoutes, KernelFollower};
 pub use kernel_resolver::KernelResolver;
 pub use link_follower::{LinkChange, LinkFollower, LinkHandler};
 pub use load::{Config, LoadError};

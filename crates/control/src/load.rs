@@ -7,6 +7,7 @@ use std::path::Path;
 use rheostat_settings::diagnostic::Report;
 use rheostat_settings::document;
 use rheostat_settings::findings::Findings;
+use rheostat_settings::given::GivenValue;
 use rheostat_settings::reader::Table;
 use thiserror::Error;
 
@@ -46,9 +47,20 @@ pub enum LoadError {
 ///     config.run.seed = Some(1);
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     sections: Sections,
+    /// What the file has.
+    given: GivenValue,
+    /// Keys and sections of the file that flags have replaced.
+    hidden: Vec<String>,
+}
+
+/// Two are equal if the same is to be run, however their files are written.
+impl PartialEq for Config {
+    fn eq(&self, other: &Config) -> bool {
+        self.sections == other.sections
+    }
 }
 
 impl Deref for Config {
@@ -87,9 +99,19 @@ impl Config {
         Config::parse_for(text, name, None, overrides, &AnyMachine, registry)
     }
 
+    /// The values that the file has, those that flags have replaced included.
+    pub fn given(&self) -> &GivenValue {
+        &self.given
+    }
+
+    /// The keys of the file whose values flags have replaced, such as `device[0].interface`; a section stands for all its keys.
+    pub fn hidden(&self) -> &[String] {
+        &self.hidden
+    }
+
     /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
     /// one that is to run it.
-    fn parse_for(
+    pub fn parse_for(
         text: &str,
         name: &str,
         file: Option<&Path>,
@@ -108,8 +130,14 @@ impl Config {
         overrides.apply(&mut sections, registry, &mut findings);
         check::across_tables(&sections, file, machine, registry, &mut findings);
         let refused = findings.refuses();
+        let hidden = findings.hidden().map(str::to_owned).collect();
+        let given = GivenValue::of_table(&document);
         let report = Report::new(name, text, findings.into_list());
-        if refused { Err(Box::new(report)) } else { Ok((Config { sections }, report)) }
+        if refused {
+            Err(Box::new(report))
+        } else {
+            Ok((Config { sections, given, hidden }, report))
+        }
     }
 
     /// Reads the file at `path` as [`Config::parse_with`] does its text.

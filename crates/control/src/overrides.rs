@@ -1,22 +1,24 @@
 //! What the command line sets in place of the configuration.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+mod joined;
+
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rheostat_base::{DeviceId, unit};
+use rheostat_base::unit;
 use rheostat_io::DeviceRegistration;
 use rheostat_steer::policy::{PolicyRegistration, UnknownPolicy};
-use rheostat_steer::{Orientation, Prefix};
 use thiserror::Error;
 
+use self::joined::join_devices;
 use crate::config::device::live::{LiveKind, is_interface_name};
 use crate::config::device::{
     Argument, DeviceKind, KINDS, LinkAddress, LiveConfig, NamedKind, PcapConfig, RegisteredDevice,
     SimConfig, kinds, planned_kinds,
 };
-use crate::config::{DeviceConfig, NetworkConfig, Sections, WorkersConfig};
+use crate::config::{DeviceConfig, Sections, WorkersConfig};
 use crate::registry::Registry;
 use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::diagnostic::Finding;
@@ -83,6 +85,20 @@ pub enum KindOverride {
     Host(Vec<IpAddr>),
     /// A device of a registered kind, in place of all that the configuration has.
     Registered(RegisteredDevice),
+}
+
+impl KindOverride {
+    /// The keys of the device's table that it takes the place of.
+    fn keys(&self) -> &'static [&'static str] {
+        match self {
+            KindOverride::Pcap(_) => &["kind", "input"],
+            KindOverride::Sim(_) => &["kind", "rate"],
+            KindOverride::Live { has_ring: true, .. } => &["kind", "interface", "ring"],
+            KindOverride::Live { has_ring: false, .. } => &["kind", "interface"],
+            KindOverride::Host(_) => &["kind", "address"],
+            KindOverride::Registered(_) => &["kind", "argument"],
+        }
+    }
 }
 
 /// Why the value of `--device` could not be read.
@@ -275,8 +291,12 @@ impl Overrides {
         }
         if self.input.is_some() || self.output.is_some() {
             match config.bridges() {
-                true => self.apply_to_ports(&mut config.devices),
-                false => join_devices(config),
+                true => {
+                    findings.hide("device");
+                    self.apply_to_ports(&mut config.devices);
+                }
+                false if join_devices(config) => findings.hide("device"),
+                false => {}
             }
         }
         if !config.bridges() {
@@ -311,6 +331,9 @@ impl Overrides {
             check_bounds(&WorkersConfig::declarations(), key, given, findings);
         }
         config.run.seed = self.seed.or(config.run.seed);
+        if self.seed.is_some() {
+            findings.hide("run.seed");
+        }
         if let Some(path) = &self.control {
             findings.forget_place("observe.control");
             config.observe.control = Some(path.clone());
@@ -320,6 +343,9 @@ impl Overrides {
             config.observe.http = Some(address);
         }
         config.run.duration = self.duration.or(config.run.duration).or(self.usual_duration);
+        if self.duration.is_some() {
+            findings.hide("run.duration");
+        }
         if self.duration.is_some_and(|duration| duration.is_zero()) {
             let finding = Finding::mistake("--duration", "--duration 0 leaves no time to run");
             findings.push(finding.help("write, for example, --duration 10s"));
@@ -354,6 +380,7 @@ impl Overrides {
                 findings.forget_place("device[0].output");
             }
             if given {
+                findings.hide("device[0].kind");
                 change_captures(&mut device.kind, change);
             }
         } else if findings.clean("device") {
@@ -394,6 +421,9 @@ impl DeviceOverride {
             return;
         };
         let DeviceConfig { kind, addresses, .. } = &mut devices[index];
+        for key in self.kind.keys() {
+            findings.hide(&format!("device[{index}].{key}"));
+        }
         match &self.kind {
             KindOverride::Host(own) => {
                 *kind = DeviceKind::Host;
@@ -439,52 +469,6 @@ impl DeviceOverride {
         let help = format!("{meant}the devices are {}", enumerate(names()));
         Finding::mistake("--device", message).help(help)
     }
-}
-
-/// Makes one device of one inside and one outside, where the prefixes inside are known: a capture of the link inside then stands
-/// for both. A chain without NAT that has addresses becomes a router on that one link.
-fn join_devices(config: &mut Sections) {
-    let [first, second] = &config.devices[..] else { return };
-    let sides = [&first.orientation, &second.orientation];
-    if !sides.contains(&&Orientation::Inside) || !sides.contains(&&Orientation::Outside) {
-        return;
-    }
-    let translated = config.chain.iter().find_map(|function| function.facts().translated);
-    let (inside, addresses): (Vec<Prefix>, Vec<LinkAddress>) = match &translated {
-        Some(inside) => (inside.iter().copied().chain(local_v6()).collect(), Vec::new()),
-        None => {
-            let is_inside = |device: &&DeviceConfig| device.orientation == Orientation::Inside;
-            let links =
-                config.devices.iter().filter(is_inside).flat_map(|device| &device.addresses);
-            let inside = links.map(|own| Prefix::containing(own.address, own.length)).collect();
-            (inside, config.devices.iter().flat_map(|device| device.addresses.clone()).collect())
-        }
-    };
-    if translated.map_or(inside.is_empty(), |known| known.is_empty()) {
-        return;
-    }
-    let one = DeviceConfig {
-        name: "link".into(),
-        kind: DeviceKind::Pcap(PcapConfig::default()),
-        orientation: Orientation::ByPrefix(inside.into_iter().collect()),
-        hashing: first.hashing,
-        mac: first.mac,
-        mtu: first.mtu.into_iter().chain(second.mtu).min(),
-        addresses,
-    };
-    match one.addresses.is_empty() {
-        true => config.network = NetworkConfig::default(),
-        false => config.network.join(DeviceId(0)),
-    }
-    config.devices = vec![one];
-}
-
-/// The IPv6 addresses that are inside anywhere: unique local (RFC 4193) and link-local ones (RFC 4291).
-fn local_v6() -> [Prefix; 2] {
-    let prefix = |first: u16, length| {
-        Prefix::containing(Ipv6Addr::from([first, 0, 0, 0, 0, 0, 0, 0]).into(), length)
-    };
-    [prefix(0xfc00, 7), prefix(0xfe80, 10)]
 }
 
 /// Changes the capture files behind a device, which becomes a pair of them if it was something else.

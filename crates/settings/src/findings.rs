@@ -13,6 +13,8 @@ pub struct Findings {
     places: BTreeMap<String, Range<usize>>,
     /// Keys whose value is that of a flag.
     flags: Vec<String>,
+    /// Keys whose value a flag has replaced, which messages point at all the same.
+    hidden: Vec<String>,
 }
 
 impl Findings {
@@ -30,6 +32,17 @@ impl Findings {
     pub fn forget_place(&mut self, key: &str) {
         self.places.remove(key);
         self.flags.push(key.to_owned());
+    }
+
+    /// Notes that a flag has taken the place of the value of `key`, or of all values of the section `key`, without forgetting where it
+    /// stands.
+    pub fn hide(&mut self, key: &str) {
+        self.hidden.push(key.to_owned());
+    }
+
+    /// The keys and sections whose values flags have replaced.
+    pub fn hidden(&self) -> impl Iterator<Item = &str> {
+        self.flags.iter().chain(&self.hidden).map(String::as_str)
     }
 
     /// Whether the value of `key` is that of a flag.

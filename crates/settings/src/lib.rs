@@ -6,6 +6,7 @@
 //! | `reader` | a document's keys to typed values, with all that do not fit |
 //! | `declared` | settings declared once: reading, flags, help and descriptions come from the declaration |
 //! | `findings` | the mistakes noted so far, and the place of each key |
+//! | `given` | the values of a file as text, for comparison |
 //! | `diagnostic` | a mistake, and its report with lines of the file |
 //! | `device` | devices by name and side, as other settings refer to them |
 //! | `ethertype` | Ethernet types by name or number |
@@ -20,6 +21,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod ethertype;
 pub mod findings;
+pub mod given;
 pub mod lifetime;
 pub mod quantity;
 pub mod reader;
@@ -28,5 +30,6 @@ pub mod suggestion;
 
 pub use diagnostic::{Finding, Report};
 pub use findings::Findings;
+pub use given::GivenValue;
 pub use reader::{Table, Value};
 pub use section::Section;
