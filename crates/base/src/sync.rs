@@ -12,6 +12,7 @@ pub mod parker;
 pub mod prefetch;
 pub mod spsc;
 pub mod stamped_ring;
+pub mod succession;
 pub mod take_cell;
 pub mod try_lock;
 
