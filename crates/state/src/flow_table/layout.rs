@@ -1,6 +1,6 @@
 //! Where in an entry each network function's state lies.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -29,6 +29,9 @@ pub enum LayoutError {
     /// The type asks for an alignment above a cache line.
     #[error("{0} must be aligned to more than a cache line")]
     Alignment(&'static str),
+    /// The layout gives the places of another one out again ([`StateLayout::again`]), and the next of these is not of this type.
+    #[error("the entries of the chain that runs have no place for {0} here")]
+    Unlike(&'static str),
 }
 
 /// The plan of a flow entry: each function of a chain reserves a place for its state before the first
@@ -40,7 +43,24 @@ pub struct StateLayout {
     count: u8,
     drops: [Option<DropPlace>; MAX_STATES],
     drop_mask: u8,
+    /// All places, in the order in which they were reserved.
+    places: Vec<Reserved>,
+    /// How many of them were given out again, in a layout that does so.
+    again: Option<usize>,
 }
+
+/// A place that was reserved.
+#[derive(Clone, Copy)]
+struct Reserved {
+    /// The type of the state; [`Deadline`] for a time.
+    holds: TypeId,
+    offset: u32,
+    /// The bit of the state; 0 for a time.
+    bit: u8,
+}
+
+/// The type that stands for a time among those of states. No state is of it.
+struct Deadline;
 
 /// How to drop the state at an offset.
 #[derive(Clone, Copy)]
@@ -60,7 +80,21 @@ impl StateLayout {
             count: 0,
             drops: [None; MAX_STATES],
             drop_mask: 0,
+            places: Vec::new(),
+            again: None,
         }
+    }
+
+    /// The layout of the same entries, for functions that take the place of those that reserved its places: it gives the same places
+    /// out again, in the same order and to the same types, and no others.
+    #[must_use]
+    pub fn again(&self) -> StateLayout {
+        StateLayout { places: self.places.clone(), again: Some(0), ..*self }
+    }
+
+    /// Whether `next` is this layout given out [again](StateLayout::again), with all its places.
+    pub fn is_continued_by(&self, next: &StateLayout) -> bool {
+        self.id == next.id && next.again == Some(next.places.len())
     }
 
     /// Reserves a place for a `T` in every entry and returns the handle to it.
@@ -68,6 +102,11 @@ impl StateLayout {
     /// # Errors
     /// When there are too many states already, or `T` does not fit.
     pub fn reserve<T: Send + 'static>(&mut self) -> Result<Handle<T>, LayoutError> {
+        if self.again.is_some() {
+            let Reserved { offset, bit, .. } =
+                self.give_again(TypeId::of::<T>(), type_name::<T>())?;
+            return Ok(Handle { layout: self.id, offset, bit, state: PhantomData });
+        }
         if usize::from(self.count) == MAX_STATES {
             return Err(LayoutError::TooMany);
         }
@@ -83,6 +122,11 @@ impl StateLayout {
             bit: 1 << self.count,
             state: PhantomData,
         };
+        self.places.push(Reserved {
+            holds: TypeId::of::<T>(),
+            offset: handle.offset,
+            bit: handle.bit,
+        });
         self.count += 1;
         Ok(handle)
     }
@@ -93,8 +137,23 @@ impl StateLayout {
     /// # Errors
     /// When it does not fit.
     pub fn reserve_time(&mut self) -> Result<TimePlace, LayoutError> {
-        let offset = self.lay_out::<u64>()?;
-        Ok(TimePlace { layout: self.id, offset: offset as u32 })
+        let holds = TypeId::of::<Deadline>();
+        if self.again.is_some() {
+            let Reserved { offset, .. } = self.give_again(holds, "a deadline")?;
+            return Ok(TimePlace { layout: self.id, offset });
+        }
+        let offset = self.lay_out::<u64>()? as u32;
+        self.places.push(Reserved { holds, offset, bit: 0 });
+        Ok(TimePlace { layout: self.id, offset })
+    }
+
+    /// The next place that was reserved before, if it holds this type.
+    fn give_again(&mut self, holds: TypeId, name: &'static str) -> Result<Reserved, LayoutError> {
+        let given = self.again.unwrap_or_default();
+        let place = self.places.get(given).filter(|place| place.holds == holds);
+        let place = *place.ok_or(LayoutError::Unlike(name))?;
+        self.again = Some(given + 1);
+        Ok(place)
     }
 
     /// Lets the entry grow by a `T`, and returns where that lies.
@@ -329,5 +388,33 @@ mod tests {
         }
         assert_eq!(layout.reserve::<u32>().unwrap_err(), LayoutError::TooMany);
         assert_eq!(layout.entry_size(), 2 * LINE);
+    }
+
+    #[test]
+    fn a_layout_gives_the_same_places_again_to_the_same_types_alone() {
+        let mut layout = StateLayout::new();
+        let (state, time) = (layout.reserve::<u16>().unwrap(), layout.reserve_time().unwrap());
+        let behind = layout.reserve::<[u32; 10]>().unwrap();
+
+        let mut again = layout.again();
+        assert_eq!(again.entry_size(), layout.entry_size());
+        assert_eq!(again.reserve::<i16>().unwrap_err(), LayoutError::Unlike("i16"));
+        let same = again.reserve::<u16>().unwrap();
+        assert_eq!((same.layout, same.offset, same.bit), (state.layout, state.offset, state.bit));
+        assert_eq!(again.reserve::<u64>().unwrap_err(), LayoutError::Unlike("u64"), "a time");
+        assert_eq!(again.reserve_time().unwrap().offset, time.offset);
+        assert!(!layout.is_continued_by(&again), "a place is left");
+        assert_eq!(again.reserve_time().unwrap_err(), LayoutError::Unlike("a deadline"));
+        assert_eq!(again.reserve::<[u32; 10]>().unwrap().offset, behind.offset);
+        assert_eq!(
+            again.reserve::<u8>().unwrap_err(),
+            LayoutError::Unlike("u8"),
+            "no place is left"
+        );
+        assert!(layout.is_continued_by(&again));
+        assert!(!layout.is_continued_by(&StateLayout::new()));
+        // The next but one has the same places, too.
+        let third = again.again();
+        assert_eq!(third.places.len(), 3);
     }
 }
