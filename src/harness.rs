@@ -12,7 +12,7 @@ use rheostat_io::{
     CaptureSource, Collected, Collector, Device, Driver, OpenError, Pacing, SimConfig, SimNic,
 };
 use rheostat_ip::Network;
-use rheostat_nf::{AnyChain, Chain};
+use rheostat_nf::{AnyChain, Chain, ChainShard};
 use rheostat_packet::mbuf::PoolError;
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
@@ -244,7 +244,10 @@ impl<C: Chain> Harness<C> {
         mut look: impl FnMut(ShardId, &C::Shard),
     ) -> Result<HarnessReport, HarnessError> {
         let run = self.into_run();
-        let mut look = |shard: &Shard| look(shard.id, shard.local());
+        let mut look = |shard: &Shard| {
+            let local: &ChainShard<C::Shard> = shard.local();
+            look(shard.id, &local.state);
+        };
         run.carry_out(collector, Box::new(source), &mut |_| false, &mut look)
     }
 
@@ -302,7 +305,7 @@ impl Run {
             ..RuntimeConfig::new(self.lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| self.chain.service(&routes, self.network.as_ref());
+        let service = |lane| self.chain.service(lane, &routes, self.network.as_ref());
         let mut lanes = build_lanes(&config, &mut devices, service, shards)?;
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(self.unusual));
         if let Some(working) =

@@ -73,7 +73,7 @@ pub(crate) fn run_with(
         ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher)
     };
     let routes = Routes((0..devices.len() as u8).map(DeviceId).collect());
-    let service = |_| chain.service(&routes, None);
+    let service = |lane| chain.service(lane, &routes, None);
     let mut lanes = build_lanes(&config, &mut devices, service, made).expect("lanes fit");
     lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(unusual));
     let mut cache = PoolCache::new(pool.clone());

@@ -168,7 +168,7 @@ fn run_on_threads<C: Chain>(
     let shards = chain.make_shards(&steering, table, hasher, fragments, 1).unwrap();
     let config = RuntimeConfig::new(lanes, pool, steering, hasher);
     let routes = Routes(vec![DeviceId(0)]);
-    let service = |_| chain.service(&routes, None);
+    let service = |lane| chain.service(lane, &routes, None);
     let runtime =
         Runtime::start(config, vec![Box::new(nic)], Clock::new(), service, shards).unwrap();
     let start = Instant::now();

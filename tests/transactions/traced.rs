@@ -111,7 +111,7 @@ fn run(marks: &[u8], network: Option<Network>) -> (u64, Vec<usize>) {
         batch.push(HandoffPacket { packet, info });
     }
     let routes = Routes(vec![DeviceId(0)]);
-    let mut service = chain.service(&routes, network.map(Arc::new).as_ref());
+    let mut service = chain.service(LaneId(0), &routes, network.map(Arc::new).as_ref());
     service.process(&mut batch, &mut shards, &mut out);
     out.flush();
     let mut metrics = Metrics::default();

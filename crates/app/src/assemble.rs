@@ -190,7 +190,7 @@ impl RunAssembly {
         };
         let routes = routes(&self.config.devices);
         let network = self.wiring.map(|wiring| wiring.network);
-        let service = |_| chain.service(&routes, network.as_ref());
+        let service = |lane| chain.service(lane, &routes, network.as_ref());
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
     }
 }

@@ -61,11 +61,12 @@ pub(crate) fn build(
 ) -> Result<BuiltChain, BuildError> {
     let seed = config.run.seed;
     let objects = seed.map_or_else(|| Objects::new(lanes), |seed| Objects::seeded(lanes, seed));
-    let cx = BuildCx { objects: &objects, errors, seed, runs: logs == Logs::Written };
+    let cx =
+        BuildCx { objects: &objects, errors, seed, runs: logs == Logs::Written, predecessor: None };
     let (mut links, mut beside) = (Vec::new(), Beside::default());
     for function in &config.chain {
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
-        let Built { link, log, ports, control } = built;
+        let Built { link, log, ports, control, .. } = built;
         links.extend(link);
         let writer = log.map(|(path, lines)| LogWriter::start(&path, lines)).transpose()?;
         beside.writers.extend(writer);

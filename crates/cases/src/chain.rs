@@ -63,7 +63,13 @@ pub(crate) fn build(
     let objects = Objects::seeded(lanes, SEED);
     // Those of shards hold; a case has too few packets for more.
     let errors = RunLimit::unlimited();
-    let cx = BuildCx { objects: &objects, errors: &errors, seed: Some(SEED), runs: false };
+    let cx = BuildCx {
+        objects: &objects,
+        errors: &errors,
+        seed: Some(SEED),
+        runs: false,
+        predecessor: None,
+    };
     let mut control = Control::of(config, script);
     let mut links = Vec::new();
     for function in &config.chain {

@@ -179,7 +179,7 @@ impl Rig {
             ..RuntimeConfig::new(lanes, pool.clone(), steering, hasher)
         };
         let routes = Routes(vec![DeviceId(1), DeviceId(0)]);
-        let service = |_| chain.service(&routes, network.as_ref());
+        let service = |lane| chain.service(lane, &routes, network.as_ref());
         let mut lanes = build_lanes(&config, &mut devices, service, made).map_err(text)?;
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(way.unusual()));
         let cache = PoolCache::new(pool.clone());

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use rheostat_base::ShardId;
+use rheostat_base::sync::succession::Succession;
+use rheostat_base::{LaneId, ShardId};
 use rheostat_ip::Network;
 use rheostat_run::{Routes, Service};
 use rheostat_state::txn::Objects;
@@ -17,12 +18,32 @@ use rheostat_steer::{Steering, SteeringError};
 use crate::chain::dynamic::{ChainError, DynamicChain};
 use crate::chain::{BytesBeside, Chain};
 use crate::chain_service::ChainService;
+use crate::chain_shard::ChainShard;
 use crate::function::ShardInfo;
 use crate::function_spec::FunctionSpec;
 use crate::link::Link;
+use crate::replacement::{Generation, Unlike};
 
 /// A chain, and where its functions have their states in an entry. What packets pass is compiled as a whole where
 /// [`AnyChain::new`] names the chain; from there on it is one type for all.
+///
+/// Another chain of the same functions, with other settings, can take its place while lanes run:
+///
+/// ```
+/// # use rheostat_nf::{AnyChain, Cx, Generation, NetworkFunction, Outcome, Packet, Unlike, Verdict, link};
+/// # struct Limiter { most: u32 }
+/// # impl NetworkFunction for Limiter {
+/// #     type Flow = u32;
+/// #     type Shard = ();
+/// #     fn packet(&self, _: &mut Cx<'_, ()>, _: &mut Packet<'_>, _: &mut u32) -> Outcome<Verdict> { Ok(Verdict::Forward) }
+/// # }
+/// let running = AnyChain::of(vec![link(Limiter { most: 10 })]).unwrap();
+/// // Lanes run `running.service(...)`.
+/// let next = running.next(vec![link(Limiter { most: 20 })]).unwrap();
+/// let generation = running.replace_by(&next).unwrap();
+/// assert!(running.pending(generation).is_empty(), "once each lane has begun a burst");
+/// assert_eq!(running.replace_by(&AnyChain::of(Vec::new()).unwrap()), Err(Unlike::Functions));
+/// ```
 #[derive(Clone)]
 pub struct AnyChain {
     chain: Arc<dyn Erased>,
@@ -46,7 +67,7 @@ impl AnyChain {
             objects: chain.objects().cloned(),
             is_stateful: chain.is_stateful(),
             is_shared: C::SHARED,
-            chain,
+            chain: Arc::new(Lineage { chains: Arc::new(Succession::new(chain)) }),
             layout: Arc::new(layout),
         }
     }
@@ -67,6 +88,48 @@ impl AnyChain {
         let mut layout = StateLayout::new();
         let chain = DynamicChain::new(links, &mut layout)?;
         Ok(AnyChain::new(chain, layout))
+    }
+
+    /// Any functions, as those of [`AnyChain::of`], that can take the place of this chain's ([`AnyChain::replace_by`]): they keep
+    /// their states of flows where this chain's do.
+    ///
+    /// # Errors
+    /// [`ChainError`] when these functions do not make a chain together, or one whose states are of other types.
+    pub fn next(&self, links: Vec<Box<dyn Link>>) -> Result<AnyChain, ChainError> {
+        let mut layout = self.layout.again();
+        let running = self.chain.in_force().downcast::<DynamicChain>();
+        let chain = match &running {
+            Ok(running) => DynamicChain::next(links, &mut layout, running)?,
+            Err(_) => DynamicChain::new(links, &mut layout)?,
+        };
+        Ok(AnyChain::new(chain, layout))
+    }
+
+    /// Puts `next`, which was built as the [next](AnyChain::next) of this chain, in its place: each lane uses it from its next burst
+    /// on, or from its next regular turn, which comes twice a second at least. Flows live on, and shards keep what the functions do
+    /// not adapt ([`ShardState::follow`](crate::ShardState::follow)). Packets wait for nothing. Returns the number of the
+    /// replacement, for [`AnyChain::pending`].
+    ///
+    /// # Errors
+    /// [`Unlike`] when `next` is a chain of other functions, or of other properties; nothing changes then.
+    pub fn replace_by(&self, next: &AnyChain) -> Result<Generation, Unlike> {
+        if !self.chain.has_functions_of(&*next.chain) {
+            return Err(Unlike::Functions);
+        }
+        if !self.layout.is_continued_by(&next.layout) {
+            return Err(Unlike::Layout);
+        }
+        if self.objects != next.objects {
+            return Err(Unlike::Objects);
+        }
+        self.spec.continued_by(&next.spec)?;
+        self.chain.replace_by(&*next.chain).map(Generation).ok_or(Unlike::Functions)
+    }
+
+    /// The lanes that may still use a chain before the one of this generation, in order. Once none does, no packet is handled by
+    /// an earlier chain any more.
+    pub fn pending(&self, generation: Generation) -> Vec<LaneId> {
+        self.chain.pending(generation.0)
     }
 
     /// Whether flows are looked up at all.
@@ -141,9 +204,14 @@ impl AnyChain {
         self.chain.make_local(shard)
     }
 
-    /// The service of one lane; with `network`, behind and before the network layer.
-    pub fn service(&self, routes: &Routes, network: Option<&Arc<Network>>) -> Box<dyn Service> {
-        self.chain.clone().service(routes.clone(), network.cloned())
+    /// The service of `lane`; with `network`, behind and before the network layer.
+    pub fn service(
+        &self,
+        lane: LaneId,
+        routes: &Routes,
+        network: Option<&Arc<Network>>,
+    ) -> Box<dyn Service> {
+        self.chain.service(lane, routes.clone(), network.cloned())
     }
 }
 
@@ -153,8 +221,8 @@ impl fmt::Debug for AnyChain {
     }
 }
 
-/// A [`Chain`] without its types.
-trait Erased: Send + Sync {
+/// The chains of a run, one after the other, without their type.
+trait Erased: Any + Send + Sync {
     fn shard_with(
         &self,
         info: ShardInfo,
@@ -163,33 +231,84 @@ trait Erased: Send + Sync {
     ) -> Box<Shard>;
     fn make_local(&self, info: ShardInfo) -> Box<dyn Any + Send>;
     fn bytes_with_shard(&self, flows: usize) -> BytesBeside;
-    fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service>;
+    fn service(
+        &self,
+        lane: LaneId,
+        routes: Routes,
+        network: Option<Arc<Network>>,
+    ) -> Box<dyn Service>;
+    /// The chain in force.
+    fn in_force(&self) -> Arc<dyn Any + Send + Sync>;
+    fn has_functions_of(&self, next: &dyn Erased) -> bool;
+    /// The generation of the chain in force of `next`, which takes the place of this one's; `None` for one of another type.
+    fn replace_by(&self, next: &dyn Erased) -> Option<u64>;
+    fn pending(&self, generation: u64) -> Vec<LaneId>;
 }
 
-impl<C: Chain> Erased for C {
+/// The chains of a run, one after the other.
+struct Lineage<C> {
+    chains: Arc<Succession<C>>,
+}
+
+impl<C: Chain> Lineage<C> {
+    fn of(other: &dyn Erased) -> Option<&Lineage<C>> {
+        let other: &dyn Any = other;
+        other.downcast_ref()
+    }
+
+    fn local(&self, info: ShardInfo) -> ChainShard<C::Shard> {
+        let (generation, chain) = self.chains.current();
+        ChainShard::new(chain.shard(info.clone()), info, generation)
+    }
+}
+
+impl<C: Chain> Erased for Lineage<C> {
     fn shard_with(
         &self,
         info: ShardInfo,
         table: FlowTable,
         fragments: FragmentTracker,
     ) -> Box<Shard> {
-        Box::new(Shard { id: info.id, table, fragments, local: self.shard(info) })
+        Box::new(Shard { id: info.id, table, fragments, local: self.local(info) })
     }
 
     fn make_local(&self, info: ShardInfo) -> Box<dyn Any + Send> {
-        Box::new(self.shard(info))
+        Box::new(self.local(info))
     }
 
     fn bytes_with_shard(&self, flows: usize) -> BytesBeside {
-        let BytesBeside { boxed, tables } = self.bytes_beside(flows);
-        BytesBeside { boxed: size_of::<Shard<C::Shard>>() + boxed, tables }
+        let BytesBeside { boxed, tables } = self.chains.current().1.bytes_beside(flows);
+        BytesBeside { boxed: size_of::<Shard<ChainShard<C::Shard>>>() + boxed, tables }
     }
 
-    fn service(self: Arc<Self>, routes: Routes, network: Option<Arc<Network>>) -> Box<dyn Service> {
-        let service = ChainService::new(self, routes);
+    fn service(
+        &self,
+        lane: LaneId,
+        routes: Routes,
+        network: Option<Arc<Network>>,
+    ) -> Box<dyn Service> {
+        let service = ChainService::following(&self.chains, lane, routes);
         match network {
             Some(network) => Box::new(service.with_network(network)),
             None => Box::new(service),
         }
+    }
+
+    fn in_force(&self) -> Arc<dyn Any + Send + Sync> {
+        self.chains.current().1
+    }
+
+    fn has_functions_of(&self, next: &dyn Erased) -> bool {
+        let next = Lineage::<C>::of(next).map(|next| next.chains.current().1);
+        next.is_some_and(|next| self.chains.current().1.has_functions_of(&next))
+    }
+
+    fn replace_by(&self, next: &dyn Erased) -> Option<u64> {
+        let next = Lineage::<C>::of(next)?;
+        Some(self.chains.replace(next.chains.current().1))
+    }
+
+    fn pending(&self, generation: u64) -> Vec<LaneId> {
+        self.chains.pending(generation)
     }
 }

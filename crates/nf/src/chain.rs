@@ -96,6 +96,14 @@ pub trait Chain: Send + Sync + 'static {
     /// Makes the state of one shard.
     fn shard(&self, shard: ShardInfo) -> Self::Shard;
 
+    /// Adapts the state of a shard, which another chain of this type made or adapted before, to this one.
+    fn follow(&self, _shard: &mut Self::Shard, _info: &ShardInfo) {}
+
+    /// Whether `next` has the same functions as this chain, so that it can take its place.
+    fn has_functions_of(&self, _next: &Self) -> bool {
+        true
+    }
+
     /// Bytes that the functions have beside the state of one shard, whose table has room for so many flows.
     fn bytes_beside(&self, _flows: usize) -> BytesBeside {
         BytesBeside::default()

@@ -7,6 +7,7 @@ mod execution;
 mod fast_path;
 mod flood;
 mod flow_end;
+mod following;
 mod journal;
 mod notes;
 mod offloading;
@@ -17,14 +18,15 @@ mod transaction;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheostat_base::{Counter, DropReason, ShardId, Time};
+use rheostat_base::sync::succession::{Follower, Succession};
+use rheostat_base::{Counter, DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::{BURST, Mbuf};
 use rheostat_run::{
     Batch, BurstStage, Metrics, MetricsPart, OffloadingService, Output, PacketInfo, Routes,
     Service, ServiceSpec, ShardSet,
 };
-use rheostat_state::{FlowId, Probe};
+use rheostat_state::{FlowId, Probe, Shard};
 use rheostat_steer::Side;
 
 pub(crate) use self::fast_path::{FastPath, FastPathCx};
@@ -32,6 +34,7 @@ use self::journal::Journal;
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
 use crate::chain::Chain;
+use crate::chain_shard::ChainShard;
 use crate::cx::Outbox;
 use crate::function_spec::FunctionSpec;
 use crate::verdict::{Outcome, Verdict};
@@ -45,6 +48,10 @@ const ROW: u32 = 16;
 #[derive(Debug)]
 pub struct ChainService<C: Chain> {
     chain: Arc<C>,
+    /// Whether that is in force.
+    follower: Follower<C>,
+    /// Turns of shared shards until each has had one by this chain.
+    turns_left: usize,
     spec: FunctionSpec,
     is_stateful: bool,
     /// What the chain's fast path counts.
@@ -71,11 +78,21 @@ pub struct ChainService<C: Chain> {
 }
 
 impl<C: Chain> ChainService<C> {
-    /// The service of one lane. All lanes share `chain`.
+    /// The service of one lane. All lanes share `chain`, and nothing takes its place.
     ///
     /// # Panics
     /// When functions of the chain work on objects of different [`Objects`](rheostat_state::txn::Objects).
     pub fn new(chain: Arc<C>, routes: Routes) -> ChainService<C> {
+        ChainService::following(&Arc::new(Succession::new(chain)), LaneId(0), routes)
+    }
+
+    /// The service of one lane, which uses the chain in force.
+    pub(crate) fn following(
+        chains: &Arc<Succession<C>>,
+        lane: LaneId,
+        routes: Routes,
+    ) -> ChainService<C> {
+        let (follower, chain) = chains.follow(lane);
         // Refuses chains of functions that do not go together.
         const { _ = C::SHARED };
         let _ = chain.objects();
@@ -83,6 +100,8 @@ impl<C: Chain> ChainService<C> {
         let counts = spec.counts.iter().map(|_| Counter::new()).collect();
         ChainService {
             chain,
+            follower,
+            turns_left: 0,
             spec,
             is_stateful,
             counts,
@@ -415,6 +434,7 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn process(&mut self, batch: &mut Batch, shards: &mut ShardSet, out: &mut Output) {
+        self.keep_up(shards);
         if !self.is_stateful {
             return self.relay(batch, out);
         }
@@ -430,11 +450,16 @@ impl<C: Chain> Service for ChainService<C> {
         self.end_burst(shards, out);
     }
 
+    fn shard_arrived(&mut self, shard: &mut Shard) {
+        self.adapt(shard);
+    }
+
     fn offloading(&mut self) -> Option<&mut dyn OffloadingService> {
         self.lets_flows_leave().then_some(self as &mut dyn OffloadingService)
     }
 
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        self.keep_up(shards);
         out.set_now(now);
         if let Some(stack) = &mut self.stack {
             stack.tick(out);
@@ -459,6 +484,8 @@ impl<C: Chain> Service for ChainService<C> {
     }
 
     fn finish(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
+        // Shards that lanes shared are with the lane that took them all.
+        self.follow(shards);
         out.set_now(now);
         self.open_transactions(out);
         let owned: Vec<_> = shards.owned().collect();
@@ -486,7 +513,10 @@ impl<C: Chain> Service for ChainService<C> {
                 let counts = self.spec.counts.iter().zip(&self.counts);
                 counts.for_each(|(name, count)| metrics.add(name, count.get()));
             }
-            MetricsPart::Shard(shard) => self.chain.metrics(Some(shard.local()), metrics),
+            MetricsPart::Shard(shard) => {
+                let local: &ChainShard<C::Shard> = shard.local();
+                self.chain.metrics(Some(&local.state), metrics);
+            }
             MetricsPart::Shared => {
                 self.chain.metrics(None, metrics);
                 let Some(objects) = self.chain.objects() else { return };

@@ -86,6 +86,11 @@ pub trait ShardState<F: NetworkFunction>: Send + 'static {
     /// Makes the state of one shard, at start-up. `place` is where the function's state lies in the entry of a flow, for
     /// functions that look at other flows (see [`Flows::look_at`](crate::Flows::look_at)).
     fn of(function: &F, shard: ShardInfo, place: Handle<F::Flow>) -> Self;
+
+    /// Adapts the state to another `function`, which takes the place of the one that the state is by, with other settings: limits
+    /// and rates become those of `function`, and what flows depend on stays. Without it, the state stays as it is. Runs between two
+    /// bursts of the lane that has the shard; some functions between may have been left out.
+    fn follow(&mut self, _function: &F, _shard: &ShardInfo) {}
 }
 
 impl<F: NetworkFunction, T: Default + Send + 'static> ShardState<F> for T {

@@ -3,6 +3,7 @@
 use rheostat_steer::{PacketSet, Steering, SteeringError, Translation};
 
 use crate::function::NetworkFunction;
+use crate::replacement::Unlike;
 
 /// Properties of a function, or of the functions of a chain together. The default is a function whose flows are named by
 /// addresses, ports and protocol; others differ in some fields:
@@ -99,6 +100,22 @@ impl FunctionSpec {
             Some(translation) => steering.with_translation(translation.clone()),
             None => steering,
         })
+    }
+
+    /// Whether functions with `next` can take the place of those with this one while lanes run.
+    ///
+    /// # Errors
+    /// The first property by which they cannot.
+    pub(crate) fn continued_by(&self, next: &FunctionSpec) -> Result<(), Unlike> {
+        let is_same = [
+            (self.packet_set == next.packet_set && self.aliases == next.aliases, Unlike::Naming),
+            (self.steering() == next.steering(), Unlike::Steering),
+            (self.translation == next.translation, Unlike::Steering),
+            (self.keeps_own_flows == next.keeps_own_flows, Unlike::Lifetimes),
+            (self.decides_lifetime == next.decides_lifetime, Unlike::Lifetimes),
+            (self.counts == next.counts, Unlike::Counts),
+        ];
+        is_same.into_iter().find(|(is_same, _)| !is_same).map_or(Ok(()), |(_, why)| Err(why))
     }
 
     /// That of these functions and the `others` behind them. One of them translates at most.

@@ -32,11 +32,13 @@ mod sealed {
     #[expect(private_interfaces, reason = "links are placed in this crate alone")]
     pub trait Place {
         /// Reserves a place for the function's state in the entries of a chain, and one for its deadline if it has one of its own.
+        /// A function with a table of its own whose place the function takes has entries of the layout `own`.
         fn place(
             self: Box<Self>,
             naming: Naming,
             has_deadline: bool,
             layout: &mut StateLayout,
+            own: Option<&StateLayout>,
         ) -> Result<Box<dyn LinkStage>, LayoutError>;
     }
 }
@@ -101,10 +103,11 @@ impl<F: NetworkFunction, M: Mode<F>> sealed::Place for FunctionLink<F, M> {
         naming: Naming,
         has_deadline: bool,
         layout: &mut StateLayout,
+        own: Option<&StateLayout>,
     ) -> Result<Box<dyn LinkStage>, LayoutError> {
         let FunctionLink { function, mode, .. } = *self;
         if naming == Naming::Own {
-            let mut layout = StateLayout::new();
+            let mut layout = own.map_or_else(StateLayout::new, StateLayout::again);
             return Ok(Box::new(OwnLink::new(Stage::new(function, &mut layout)?, layout)));
         }
         let stage = Stage::in_mode(function, mode, layout)?;

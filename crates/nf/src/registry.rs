@@ -16,10 +16,10 @@ use rheostat_settings::device::Device;
 use rheostat_settings::findings::Findings;
 use rheostat_settings::reader::Table;
 
-pub use build::{BuildCx, BuildError, Built, Lines, PortShare, PortShares};
+pub use build::{BuildCx, BuildError, Built, Handed, Lines, PortShare, PortShares};
 pub use facts::{FlowPlace, FunctionFacts};
 pub use from_settings::FromSettings;
-pub use static_chain::{StaticChain, alone, chain_of, pair};
+pub use static_chain::{StaticChain, alone, chain_of, next_chain_of, pair};
 
 /// A function that configurations can name.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +83,23 @@ pub trait FunctionSettings: Any + SameSettings + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The keys of these settings that are different in `next`, settings of the same function, and that cannot change while the
+    /// function runs. Without it, all can.
+    fn fixed(&self, _next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        Vec::new()
+    }
+
     /// Notes warnings about the settings, once the file was read as a whole.
     fn check(&self, _findings: &mut Findings) {}
+}
+
+/// A key of a function's settings that cannot change while the function runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedKey {
+    /// The key in the function's table, such as `external`.
+    pub key: &'static str,
+    /// Why it cannot, as a clause without subject and full stop, such as "mappings would lose their ports".
+    pub reason: &'static str,
 }
 
 /// A function of a chain with its settings.
@@ -119,6 +134,11 @@ impl ConfiguredFunction {
     /// The file that the function logs to, if it logs.
     pub fn log(&self) -> Option<&Path> {
         self.settings.log()
+    }
+
+    /// The keys of its settings that are different in `next`, the same function, and that cannot change while it runs.
+    pub fn fixed(&self, next: &ConfiguredFunction) -> Vec<FixedKey> {
+        self.settings.fixed(&*next.settings)
     }
 
     /// Properties that other parts of a configuration depend on.

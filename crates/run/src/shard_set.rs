@@ -319,6 +319,12 @@ impl ShardSet {
         self.shards.iter_mut().filter_map(Option::as_deref_mut)
     }
 
+    /// The shards that are here, in the order of their numbers, and those that are set aside.
+    pub fn all_here_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        let here = self.shards.iter_mut().filter_map(Option::as_deref_mut);
+        here.chain(self.stalled.iter_mut().map(|shard| &mut **shard))
+    }
+
     /// The shards that are here, in the order of their numbers, to read.
     pub fn iter(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().filter_map(Option::as_deref)

@@ -16,7 +16,7 @@ use crate::prefix::PrefixList;
 /// place; both must lead to the same shard. Where the translating function chooses the external port,
 /// it chooses one for which they do. What it cannot choose is listed here, so that packets from inside
 /// are placed by the endpoint they will have.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
     /// The addresses that inner ones are translated to. In keys, they come after inner addresses and
     /// before all others.

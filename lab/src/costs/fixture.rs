@@ -64,7 +64,7 @@ impl Fixture {
         let capacity = (2 * self.flows as usize + (1 << 20)) / SHARDS;
         let shards = dut::shards(&chain, &steering, capacity, (lanes::hasher(1), 1))?;
         let routes = Routes(vec![DeviceId(0)]);
-        self.run(steering, |_| chain.service(&routes, None), shards)
+        self.run(steering, |lane| chain.service(lane, &routes, None), shards)
     }
 
     fn run(

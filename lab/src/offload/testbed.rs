@@ -70,7 +70,7 @@ impl OffloadTestbed {
             ..RuntimeConfig::new(LANES, pool, steering, hasher)
         };
         let routes = Routes(vec![WAN, LAN]);
-        let service = |_| chain.service(&routes, None);
+        let service = |lane| chain.service(lane, &routes, None);
         let runtime = Runtime::start(config, devices, clock, service, shards)?;
         let mut testbed = OffloadTestbed { runtime, feed, meters };
         testbed.offload(None, 0);

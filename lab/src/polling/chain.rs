@@ -78,9 +78,9 @@ impl Equipment {
     /// What a lane does.
     pub(super) fn service(&self) -> impl Fn(LaneId) -> Box<dyn Service> {
         let routes = Routes(vec![DeviceId(0)]);
-        move |_| {
+        move |lane| {
             let service: Box<dyn Service> = match &self.chain {
-                Some(chain) => chain.service(&routes, None),
+                Some(chain) => chain.service(lane, &routes, None),
                 None => Box::new(Bounce),
             };
             match self.rounds {

@@ -72,7 +72,7 @@ impl RealTestbed<'_> {
                 let chain = dut::firewall()?;
                 let shards = dut::shards(&chain, &steering, FLOWS, self.random())?;
                 let routes = Routes(vec![DeviceId(0)]);
-                let service = |_| chain.service(&routes, None);
+                let service = |lane| chain.service(lane, &routes, None);
                 self.drive(steering, service, shards, (warm_up, duration))
             }
             ChainName::Empty => {

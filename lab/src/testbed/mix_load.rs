@@ -67,7 +67,7 @@ impl MixLoad {
             ..RuntimeConfig::new(self.lanes.into(), pool, steering, hasher)
         };
         let routes = Routes(vec![DeviceId(0)]);
-        let service = |_| chain.service(&routes, None);
+        let service = |lane| chain.service(lane, &routes, None);
         Ok(Runtime::start(config, vec![Box::new(nic)], clock, service, shards)?)
     }
 }

@@ -222,7 +222,7 @@ fn run_on(
     let testbed = Testbed::new(spec, |steering| chain.steering_for(steering))?;
     let shards = shards(spec, &testbed, chain)?;
     let routes = Routes(vec![WAN, LAN]);
-    let service = |_| chain.service(&routes, network.as_ref());
+    let service = |lane| chain.service(lane, &routes, network.as_ref());
     testbed.drive(spec, bench, service, shards)
 }
 

@@ -54,6 +54,15 @@ impl<A: CompiledChain, B: CompiledChain> Chain for Chain2<A, B> {
         (self.0.shard(shard.clone()), self.1.shard(shard))
     }
 
+    fn follow(&self, (a, b): &mut Self::Shard, info: &ShardInfo) {
+        self.0.follow(a, info);
+        self.1.follow(b, info);
+    }
+
+    fn has_functions_of(&self, next: &Chain2<A, B>) -> bool {
+        self.0.has_functions_of(&next.0) && self.1.has_functions_of(&next.1)
+    }
+
     #[inline(always)]
     fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
         self.steady(counts)

@@ -188,6 +188,16 @@ impl Chain for DynamicChain {
         DynamicShard { states, log: PacketLog::default(), starts, requested }
     }
 
+    fn follow(&self, shard: &mut DynamicShard, info: &ShardInfo) {
+        let each = self.links.iter().zip(&mut shard.states);
+        each.for_each(|(link, state)| link.follow(&mut **state, info));
+    }
+
+    fn has_functions_of(&self, next: &DynamicChain) -> bool {
+        let mut each = self.links.iter().zip(&next.links);
+        self.links.len() == next.links.len() && each.all(|(link, next)| link.is_like(&**next))
+    }
+
     fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
         DynamicFastPath { chain: self, counts }
     }

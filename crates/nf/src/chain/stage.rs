@@ -200,6 +200,10 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
         F::Shard::of(&self.function, shard, self.handle)
     }
 
+    fn follow(&self, shard: &mut F::Shard, info: &ShardInfo) {
+        shard.follow(&self.function, info);
+    }
+
     #[inline(always)]
     fn fast_path<'a>(&'a self, counts: &'a [Counter]) -> impl FastPath {
         self.steady(counts)

@@ -13,6 +13,7 @@ use rheostat_steer::Side;
 use super::ChainService;
 use super::blocked::{Blocked, Head, Room};
 use crate::chain::{Chain, Visit};
+use crate::chain_shard::split;
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::restored_packet::restore_endpoints;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -132,7 +133,7 @@ impl<C: Chain> ChainService<C> {
     ) -> Result<Option<Verdict>, Blocked> {
         let ChainService { chain, spec, outbox, journal, closing, .. } = self;
         let (now, shard_id) = (info.now, info.shard);
-        let Some((table, local)) = shards.get_mut(shard_id).map(Shard::split) else {
+        let Some((table, local)) = shards.get_mut(shard_id).map(split::<C>) else {
             return Ok(None);
         };
         let Some(mut flow) = table.find_flow(info.hash, &info.key(), probe) else {

@@ -2,11 +2,12 @@
 
 use rheostat_base::{ShardId, Time};
 use rheostat_run::{Entry, Output, ShardSet};
-use rheostat_state::{Expiry, FlowId, Shard};
+use rheostat_state::{Expiry, FlowId};
 
 use super::ChainService;
 use super::apart::{notify_end, without_packet};
 use crate::chain::Chain;
+use crate::chain_shard::split;
 use crate::cx::{Requests, Scope};
 use crate::verdict::Ending;
 
@@ -26,7 +27,7 @@ impl<C: Chain> ChainService<C> {
         ending: Ending,
     ) {
         let ChainService { chain, outbox, dirty, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
+        let Some((table, local)) = shards.get_mut(id).map(split::<C>) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
         let now = now.min(entry.deadline());
         // Too late to ask for anything.
@@ -50,7 +51,7 @@ impl<C: Chain> ChainService<C> {
         out: &mut Output,
     ) {
         let ChainService { chain, outbox, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
+        let Some((table, local)) = shards.get_mut(id).map(split::<C>) else { return };
         let Some(mut entry) = table.flow(flow) else { return };
         let now = entry.deadline();
         let requests = &mut Requests::default();
@@ -77,6 +78,7 @@ impl<C: Chain> ChainService<C> {
                 // Another lane works on it: its turn comes with the next poll.
                 return false;
             }
+            self.keep_up(shards);
             let left = self.visit(id, shards, out, now, budget);
             self.end_tables(shards);
             shards.leave();
@@ -85,6 +87,7 @@ impl<C: Chain> ChainService<C> {
                 None => return false,
             }
             self.next_shard = ShardId(id.0.wrapping_add(1));
+            self.note_turn();
         }
         true
     }
@@ -102,7 +105,7 @@ impl<C: Chain> ChainService<C> {
         let left = self.reclaim(id, shards, out, now, budget)?;
         self.recall_overdue(id, shards, out, now);
         let ChainService { chain, outbox, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return Some(left) };
+        let Some((table, local)) = shards.get_mut(id).map(split::<C>) else { return Some(left) };
         let requests = &mut Requests::default();
         let flows = Some(&*table);
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows };
@@ -132,7 +135,7 @@ impl<C: Chain> ChainService<C> {
         budget: usize,
     ) -> Option<usize> {
         let ChainService { chain, outbox, dirty, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else {
+        let Some((table, local)) = shards.get_mut(id).map(split::<C>) else {
             return Some(budget);
         };
         let requests = &mut Requests::default();
@@ -163,7 +166,7 @@ impl<C: Chain> ChainService<C> {
         now: Time,
     ) {
         let ChainService { chain, outbox, dirty, .. } = self;
-        let Some((table, local)) = shards.get_mut(id).map(Shard::split) else { return };
+        let Some((table, local)) = shards.get_mut(id).map(split::<C>) else { return };
         let requests = &mut Requests::default();
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
         let ended = table.expire(Time::NEVER, usize::MAX, |mut flow| {

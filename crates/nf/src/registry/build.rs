@@ -26,6 +26,8 @@ pub struct BuildCx<'a> {
     pub seed: Option<u64>,
     /// Whether the chain will run. Otherwise it is only looked at, and needs nothing beside it.
     pub runs: bool,
+    /// What the function hands over that runs, and that this one is to take the place of; `None` when a run starts.
+    pub predecessor: Option<&'a Handed>,
 }
 
 impl BuildCx<'_> {
@@ -33,7 +35,17 @@ impl BuildCx<'_> {
     pub fn rng(&self) -> StdRng {
         self.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64)
     }
+
+    /// What the function hands over whose place this one takes, if it handed over a `T`.
+    pub fn predecessor<T: Any>(&self) -> Option<&T> {
+        self.predecessor?.downcast_ref()
+    }
 }
+
+/// What lives on when a function with other settings takes the place of a running one: shared objects, logs, the health of
+/// backends. A function is built before it is known whether it comes into force, so it changes nothing of this until a shard
+/// [follows](crate::ShardState::follow) it.
+pub type Handed = Arc<dyn Any + Send + Sync>;
 
 /// Why a function cannot be built as configured.
 pub type BuildError = Box<dyn Error + Send + Sync>;
@@ -44,11 +56,14 @@ pub struct Built {
     /// The function; `None` if packets need not pass it.
     pub link: Option<Box<dyn Link>>,
     /// The log that it writes during the run, and the file for it.
+    /// `None` also if it goes on with the log of its predecessor, whose file is the same.
     pub log: Option<(PathBuf, Box<dyn Lines>)>,
     /// The ports that it gives flows, to be watched during the run.
     pub ports: Option<Arc<dyn PortShares>>,
     /// The part of it that commands change during the run: they find it by its type.
     pub control: Option<Arc<dyn Any + Send + Sync>>,
+    /// What a function that takes its place takes over: the [`BuildCx::predecessor`] of that one.
+    pub handed: Option<Handed>,
 }
 
 impl Built {

@@ -1,6 +1,6 @@
 //! Functions that are registered by their type alone: of a program's own, with settings as a type.
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use rheostat_settings::reader::Table;
 use rheostat_settings::section::Section;
 
 use super::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
+    BuildCx, BuildError, Built, FixedKey, FlowPlace, FunctionFacts, FunctionSettings, Handed,
+    Missing, Registration,
 };
 use crate::chain::{Mode, OnObjects, Owned};
 use crate::function::{NetworkFunction, NoShardState};
@@ -41,6 +42,17 @@ pub trait FromSettings: NetworkFunction + Sized {
     /// # Errors
     /// [`BuildError`] if it cannot be built of these settings; the run does not start then.
     fn from_settings(settings: &Self::Settings, cx: &BuildCx<'_>) -> Result<Self, BuildError>;
+
+    /// What a function with other settings takes over when it takes this one's place while lanes run
+    /// ([`BuildCx::predecessor`]): shared objects, for one. State of flows and shards goes on without it.
+    fn handed(&self) -> Option<Handed> {
+        None
+    }
+
+    /// The keys that are different in `next` and that cannot change while the function runs. Without it, all can.
+    fn fixed(_settings: &Self::Settings, _next: &Self::Settings) -> Vec<FixedKey> {
+        Vec::new()
+    }
 
     /// Properties of the function with these settings that other parts of a configuration depend on; `facts` are those of
     /// its type.
@@ -122,7 +134,15 @@ impl<F: FromSettings, M: Mode<F>> FunctionSettings for Typed<F, M> {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(link_in(F::from_settings(&self.settings, cx)?, M::of(cx.objects))))
+        let function = F::from_settings(&self.settings, cx)?;
+        let handed = function.handed();
+        Ok(Built { handed, ..Built::of(link_in(function, M::of(cx.objects))) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        let next = next.downcast_ref::<Typed<F, M>>();
+        next.map_or_else(Vec::new, |next| F::fixed(&self.settings, &next.settings))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

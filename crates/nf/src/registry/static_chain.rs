@@ -15,14 +15,14 @@ pub struct StaticChain {
     build: Build,
 }
 
-type Build = fn(Vec<Box<dyn Link>>) -> Result<AnyChain, ChainError>;
+/// Makes the chain, with its states in a layout.
+type Build = fn(Vec<Box<dyn Link>>, StateLayout) -> Result<AnyChain, ChainError>;
 
 /// The chain of an `F` alone, in this mode.
 pub const fn alone<F: NetworkFunction, M: Mode<F>>() -> StaticChain {
     StaticChain {
         is_of: |links| matches!(links, [link] if link.is::<F, M>()),
-        build: |links| {
-            let mut layout = StateLayout::new();
+        build: |links, mut layout| {
             let stage = stage::<F, M>(&mut links.into_iter(), &mut layout)?;
             Ok(AnyChain::new(stage, layout))
         },
@@ -33,8 +33,8 @@ pub const fn alone<F: NetworkFunction, M: Mode<F>>() -> StaticChain {
 pub const fn pair<A: NetworkFunction, B: NetworkFunction>() -> StaticChain {
     StaticChain {
         is_of: |links| matches!(links, [first, second] if first.is::<A, Owned>() && second.is::<B, Owned>()),
-        build: |links| {
-            let (mut links, mut layout) = (links.into_iter(), StateLayout::new());
+        build: |links, mut layout| {
+            let mut links = links.into_iter();
             let first = stage::<A, Owned>(&mut links, &mut layout)?;
             let second = stage::<B, Owned>(&mut links, &mut layout)?;
             Ok(AnyChain::new(Chain2(first, second), layout))
@@ -56,7 +56,22 @@ fn stage<F: NetworkFunction, M: Mode<F>>(
 /// [`ChainError`] when these functions do not make a chain together.
 pub fn chain_of(links: Vec<Box<dyn Link>>, known: &[StaticChain]) -> Result<AnyChain, ChainError> {
     match known.iter().find(|known| (known.is_of)(&links)) {
-        Some(known) => (known.build)(links),
+        Some(known) => (known.build)(links, StateLayout::new()),
         None => AnyChain::of(links),
+    }
+}
+
+/// The chain of these functions that can take the place of `running` ([`AnyChain::replace_by`]), as [`chain_of`].
+///
+/// # Errors
+/// [`ChainError`] when these functions do not make a chain together, or none with the states of flows that `running` has.
+pub fn next_chain_of(
+    running: &AnyChain,
+    links: Vec<Box<dyn Link>>,
+    known: &[StaticChain],
+) -> Result<AnyChain, ChainError> {
+    match known.iter().find(|known| (known.is_of)(&links)) {
+        Some(known) => (known.build)(links, running.layout().again()),
+        None => running.next(links),
     }
 }

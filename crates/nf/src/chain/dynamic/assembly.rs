@@ -18,6 +18,26 @@ impl DynamicChain {
         links: Vec<Box<dyn Link>>,
         layout: &mut StateLayout,
     ) -> Result<DynamicChain, ChainError> {
+        DynamicChain::place(links, layout, None)
+    }
+
+    /// The same of functions that take the place of those of a `running` chain. `layout` is its layout, given out again.
+    ///
+    /// # Errors
+    /// As [`DynamicChain::new`].
+    pub(crate) fn next(
+        links: Vec<Box<dyn Link>>,
+        layout: &mut StateLayout,
+        running: &DynamicChain,
+    ) -> Result<DynamicChain, ChainError> {
+        DynamicChain::place(links, layout, Some(running))
+    }
+
+    fn place(
+        links: Vec<Box<dyn Link>>,
+        layout: &mut StateLayout,
+        running: Option<&DynamicChain>,
+    ) -> Result<DynamicChain, ChainError> {
         let objects = common_objects(&links)?;
         check_keys(&links)?;
         let merged = |specs: &mut dyn Iterator<Item = FunctionSpec>| {
@@ -50,9 +70,12 @@ impl DynamicChain {
         });
         // Of the functions whose flows are the chain's.
         let decides: Vec<_> = decides.collect();
-        let placed = links.into_iter().zip(namings).zip(&decides);
-        let placed = placed
-            .map(|((link, naming), decides)| link.place(naming, *decides == Some(false), layout));
+        let placed = links.into_iter().zip(namings).zip(&decides).enumerate();
+        let placed = placed.map(|(at, ((link, naming), decides))| {
+            let before = running.and_then(|running| running.links.get(at));
+            let own = before.and_then(|link| link.own_layout());
+            link.place(naming, *decides == Some(false), layout, own)
+        });
         let links: Box<[Box<dyn LinkStage>]> = placed.collect::<Result<_, _>>()?;
         let deadlines = Deadlines::of(&links, decides.contains(&Some(true)), layout)?;
         let places: Vec<_> = links.iter().map(|link| link.steady_place()).collect();

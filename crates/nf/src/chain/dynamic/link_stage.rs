@@ -5,7 +5,7 @@ use std::any::Any;
 use rheostat_base::{Counter, Nanos};
 use rheostat_run::Metrics;
 use rheostat_state::txn::Objects;
-use rheostat_state::{EntryColumn, FlowMut, StateBits, TimePlace};
+use rheostat_state::{EntryColumn, FlowMut, StateBits, StateLayout, TimePlace};
 
 use super::Naming;
 use super::deadlines::OwnDeadline;
@@ -26,7 +26,7 @@ pub(crate) type LinkVisit<'a, 'f> = Visit<'a, 'f, ()>;
 
 /// A function at its place in a chain, without its type. Its methods are those of [`Chain`] for one function; the state of a new
 /// flow stays in the link's value for the shard until it is installed or discarded, so that a first packet allocates nothing.
-pub(crate) trait LinkStage: Send + Sync {
+pub(crate) trait LinkStage: Any + Send + Sync {
     /// The objects of a function on shared objects.
     fn objects(&self) -> Option<&Objects> {
         None
@@ -38,6 +38,17 @@ pub(crate) trait LinkStage: Send + Sync {
 
     /// The value that the link keeps for one shard.
     fn shard(&self, shard: ShardInfo) -> Box<LinkShard>;
+
+    /// As [`Chain::follow`].
+    fn follow(&self, shard: &mut LinkShard, info: &ShardInfo);
+
+    /// Whether `next` is a link of the same function with other settings.
+    fn is_like(&self, next: &dyn LinkStage) -> bool;
+
+    /// The entries of the function, if it has a table of its own.
+    fn own_layout(&self) -> Option<&StateLayout> {
+        None
+    }
 
     /// Bytes of such a value, without what it points to, and of the table that the function has of its own beside a table for so
     /// many flows.
@@ -194,6 +205,18 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
         });
         let shard = self.stage.shard(shard);
         Box::new(Local::<F> { shard, admits, new: None, saved: None })
+    }
+
+    fn follow(&self, shard: &mut LinkShard, info: &ShardInfo) {
+        self.stage.follow(&mut local_of::<F>(shard).shard, info);
+    }
+
+    fn is_like(&self, next: &dyn LinkStage) -> bool {
+        let next = (next as &dyn Any).downcast_ref::<PlacedLink<F, M>>();
+        // The places of states and deadlines are the same in layouts that continue each other.
+        next.is_some_and(|next| {
+            self.naming == next.naming && self.deadline.is_some() == next.deadline.is_some()
+        })
     }
 
     fn bytes_beside(&self, _: usize) -> BytesBeside {

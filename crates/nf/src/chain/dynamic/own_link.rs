@@ -1,6 +1,7 @@
 //! A function whose flows are named by fewer fields than those of its chain, such as a policer of hosts before a firewall: it keeps
 //! its flows in tables of its own, one per shard, and meets each packet by its own key, as the packet is when it comes there.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use rheostat_base::{DropReason, Time};
@@ -219,6 +220,20 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
         let config = TableConfig { capacity: info.flows, aliases: false };
         let table = FlowTable::new(config, self.layout.clone(), info.hasher).ok();
         Box::new(Local::<F> { shard: self.stage.shard(info), table, names })
+    }
+
+    fn follow(&self, shard: &mut LinkShard, info: &ShardInfo) {
+        let Local::<F> { shard, .. } = shard.downcast_mut().unwrap_or_else(|| wrong_type());
+        self.stage.follow(shard, info);
+    }
+
+    fn is_like(&self, next: &dyn LinkStage) -> bool {
+        let next = (next as &dyn Any).downcast_ref::<OwnLink<F>>();
+        next.is_some_and(|next| self.layout.is_continued_by(&next.layout))
+    }
+
+    fn own_layout(&self) -> Option<&StateLayout> {
+        Some(&self.layout)
     }
 
     fn bytes_beside(&self, flows: usize) -> BytesBeside {

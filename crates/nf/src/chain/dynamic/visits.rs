@@ -9,6 +9,7 @@ use rheostat_steer::Side;
 
 use super::{DynamicShard, LinkStage};
 use crate::chain::Visit;
+use crate::chain_shard::ChainShard;
 use crate::cx::{Outbox, Requests, Scope};
 use crate::packet::Packet;
 use crate::verdict::{Outcome, Verdict};
@@ -54,7 +55,8 @@ impl<'r> Visits<'r> {
         packet: &mut Packet<'_>,
     ) {
         let (now, shard) = (packet.arrived(), packet.info().shard);
-        let Some(of_shard) = self.shards.get_mut::<DynamicShard>(shard) else { return };
+        let of_shard = self.shards.get_mut::<ChainShard<DynamicShard>>(shard);
+        let Some(ChainShard { state: of_shard, .. }) = of_shard else { return };
         let before = self.outbox.mark();
         // There is no flow to ask anything for.
         let requests = &mut Requests::default();
