@@ -112,7 +112,7 @@ impl<C: Chain> ChainService<C> {
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, outbox, journal, .. } = self;
         let id = info.shard;
-        let (_, local) = shards.get_mut(id).expect("packets run where their shard is").split();
+        let (_, local) = split::<C>(shards.get_mut(id).expect("packets run where their shard is"));
         // There is no flow to ask anything for.
         let (now, requests) = (info.now, &mut Requests::default());
         let scope = &mut Scope { now, shard: id, requests, outbox, pool: out.pool(), flows: None };
@@ -193,7 +193,8 @@ impl<C: Chain> ChainService<C> {
     ) -> Result<Verdict, Blocked> {
         let ChainService { chain, spec, outbox, journal, .. } = self;
         let (now, id) = (info.now, info.shard);
-        let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
+        let (table, local) =
+            split::<C>(shards.get_mut(id).expect("packets run where their shard is"));
         if spec.depends_on_flows && !head.reclaimed {
             // Elsewhere in the table, or a tick ago.
             if table.has_due(now) {
@@ -223,7 +224,8 @@ impl<C: Chain> ChainService<C> {
             false => None,
         };
         let ChainService { chain, spec, outbox, journal, closing, .. } = self;
-        let (table, local) = shards.get_mut(id).expect("packets run where their shard is").split();
+        let (table, local) =
+            split::<C>(shards.get_mut(id).expect("packets run where their shard is"));
         let Some(mut entry) = made.and_then(|flow| table.flow(flow)) else {
             let (requests, pool) = (&mut requests, out.pool());
             let scope = &mut Scope { now, shard: id, requests, outbox, pool, flows: None };
