@@ -9,7 +9,7 @@ use rheostat_control::Config;
 use rheostat_ip::RunLimit;
 use rheostat_nf::registry::{self, BuildCx, Built, PortShares, chain_of};
 use rheostat_nf::{AnyChain, ChainError};
-use rheostat_observe::{LogError, LogMonitor, LogWriter, PortBoard};
+use rheostat_observe::{FunctionRules, LogError, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::txn::Objects;
 use thiserror::Error;
 
@@ -66,13 +66,14 @@ pub(crate) fn build(
     let (mut links, mut beside) = (Vec::new(), Beside::default());
     for function in &config.chain {
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
-        let Built { link, log, ports, control, .. } = built;
+        let Built { link, log, ports, rules, control, .. } = built;
         links.extend(link);
         let writer = log.map(|(path, lines)| LogWriter::start(&path, lines)).transpose()?;
         beside.writers.extend(writer);
         if let Some(ports) = ports {
             beside.watch(ports)?;
         }
+        beside.rules.extend(rules.map(|rules| (function.name().to_owned(), rules)));
         beside.controls.extend(control);
     }
     Ok(BuiltChain { chain: chain_of(links, &app.registry.chains)?, beside })
@@ -95,6 +96,7 @@ pub(crate) fn without_logs(
 pub(crate) struct Beside {
     writers: Vec<LogWriter>,
     watch: Option<(PortWatch, Arc<PortBoard>)>,
+    rules: Vec<FunctionRules>,
     controls: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -113,6 +115,11 @@ impl Beside {
     /// How many ports the chain's NAT has in use, if it has one.
     pub(crate) fn ports(&self) -> Option<Arc<PortBoard>> {
         self.watch.as_ref().map(|(_, ports)| ports.clone())
+    }
+
+    /// The rules of the functions, in the order of the chain.
+    pub(crate) fn rules(&self) -> Vec<FunctionRules> {
+        self.rules.clone()
     }
 
     /// The part of a function that commands change, by its type.

@@ -1,14 +1,16 @@
 //! The control socket: the running instance's end of it, and the commands that use the other.
 
-mod backend;
+mod backends;
 mod client;
 mod connections;
 mod explain;
+mod fitting;
 mod instance;
 mod keep;
 mod listing;
 mod peer;
 mod profile;
+mod rules;
 mod server;
 mod socket;
 mod status;
@@ -16,12 +18,15 @@ mod stop;
 mod table;
 mod watch;
 
-pub(crate) use backend::{Args as BackendArgs, run as backend};
+pub(crate) use backends::{
+    Args as BackendsArgs, OldArgs as BackendArgs, run as backends, run_old as backend,
+};
 pub(crate) use client::{ClientError, ControlClient, Target};
 pub(crate) use connections::{Args as ConnectionsArgs, run as connections};
 pub(crate) use instance::{Instance, by_name};
 pub(crate) use keep::{Args as KeepArgs, confirm, run as keep};
 pub(crate) use peer::Peer;
+pub(crate) use rules::{Args as RulesArgs, run as rules};
 pub(crate) use server::{Answers, Server};
 pub(crate) use socket::{ControlSocket, SocketError};
 pub(crate) use status::{Args as StatusArgs, run as status};

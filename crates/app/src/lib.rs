@@ -134,13 +134,17 @@ enum Command {
     Status(control::StatusArgs),
     /// List the connections of a running service over TCP.
     Connections(control::ConnectionsArgs),
+    /// List the rules of a running instance's functions, with their hits.
+    Rules(control::RulesArgs),
     /// Show or rewrite the indirection table of a running instance's device.
     Table(control::TableArgs),
     /// Show what a policy would do with the load of a running instance, or of a capture, and why.
     Explain(explain::Args),
     /// Find what limits the scaling of a chain; print fixes.
     Profile(profile::Args),
-    /// Take a load balancer's backend out of service, or back in.
+    /// List a load balancer's backends; take one out of service, or back in.
+    Backends(control::BackendsArgs),
+    /// Take a load balancer's backend out of service, or back in: `rheo backends set`.
     Backend(control::BackendArgs),
     /// Copy packets of a running instance into a file.
     Capture(capture::Args),
@@ -210,9 +214,11 @@ fn main_of(app: &App) -> ExitCode {
         Command::New(args) => exit(new::run(app, &args)),
         Command::Status(args) => exit(control::status(&args)),
         Command::Connections(args) => exit(control::connections(&args)),
+        Command::Rules(args) => exit(control::rules(&args)),
         Command::Table(args) => exit(control::table(&args)),
         Command::Explain(args) => exit(explain::run(app, &args)),
         Command::Profile(args) => exit(profile::run(app, &args)),
+        Command::Backends(args) => exit(control::backends(&args)),
         Command::Backend(args) => exit(control::backend(&args)),
         Command::Capture(args) => exit(capture::run(&args)),
         Command::Trace(args) => exit(trace::run(&args)),

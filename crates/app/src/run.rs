@@ -20,7 +20,8 @@ use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::privileges::{self, Identity, PrivilegeError};
 use rheostat_observe::{
-    HealthLines, IncompleteFile, LinkLine, LogError, LogWriter, OutputFiles, PortLine, Summary,
+    HealthLines, IncompleteFile, LinkLine, LogError, LogWriter, OutputFiles, PortLine, RuleBoard,
+    Summary,
 };
 use rheostat_run::{RunReport, RunView, StartError};
 use rheostat_state::txn::Objects;
@@ -299,7 +300,7 @@ impl AppRun {
         let BuiltChain { chain, beside } = built;
         let backends: Option<Arc<HealthBoard>> = beside.control();
         let layout = preflight(&self.config, &self.workers, &chain)?.begin(attachment)?;
-        let ports = beside.ports();
+        let (ports, rules) = (beside.ports(), Arc::new(RuleBoard::new(beside.rules())));
         beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
         let listeners = Listeners::open(&self.config.observe, self.identity)?;
@@ -358,6 +359,7 @@ impl AppRun {
             in_use: in_use(&named),
             links: board.clone(),
             ports: ports.clone(),
+            rules,
             service: None,
         };
         let observers = listeners.start(instance)?;

@@ -261,6 +261,7 @@ impl ServeRun {
             in_use: Vec::new(),
             links: links.board(),
             ports: None,
+            rules: Arc::default(),
             service: Some(control.clone()),
         };
         let observers = listeners.start(instance)?;

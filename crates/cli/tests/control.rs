@@ -14,7 +14,7 @@ use std::time::Duration;
 use rheostat_io::CaptureReader;
 use rustix::process::Signal;
 
-use crate::instance::{GAVE_UP, Instance, json, lb_config, lb_config_with};
+use crate::instance::{GAVE_UP, Instance, json, json_rows, lb_config, lb_config_with, rheo};
 
 #[test]
 fn a_run_is_asked_how_it_stands_and_told_to_stop() {
@@ -177,7 +177,7 @@ fn what_cannot_be_done_is_told_with_the_names_there_are() {
     assert!(refused.contains("there is no device `lan`; the devices are wire"), "{refused}");
     let refused = instance.refused(&["table", "set", "--device", "wire", "0"]);
     assert!(refused.contains("the table has 128 entries, not 1"), "{refused}");
-    let refused = instance.refused(&["backend", "web", "10.0.0.1", "down"]);
+    let refused = instance.refused(&["backends", "set", "web", "10.0.0.1", "down"]);
     assert!(refused.contains("no load balancer"), "{refused}");
     // A second instance does not take the first one's socket.
     let second = instance.second();
@@ -204,16 +204,34 @@ fn a_backend_is_taken_out_of_service_and_back_in() {
     let folder = tempfile::tempdir().unwrap();
     let config = lb_config(folder.path());
     let instance = Instance::start_with(&config, folder, &[]);
-    let said = instance.ask_patiently(&["backend", "web", "10.1.0.2", "down"]);
+    let said = instance.ask_patiently(&["backends", "set", "web", "10.1.0.2", "down"]);
     assert!(said.starts_with("web 10.1.0.2 is down now; "), "{said}");
     let status = json(&instance.ask(&["status", "--json"]));
     let health: Vec<_> = status["backends"].as_array().unwrap().iter().collect();
     assert_eq!(health.len(), 3);
     assert_eq!(health[1]["health"], "down");
-    instance.ask_patiently(&["backend", "web", "10.1.0.2", "draining"]);
+    // The command of the release before.
+    let old = rheo(&instance.socket(), &["backend", "web", "10.1.0.2", "draining"]);
+    let note = String::from_utf8(old.stderr).unwrap();
+    assert!(note.starts_with("note: `rheo backend` is `rheo backends set` now"), "{note}");
+    instance.ask_patiently(&["backends", "set", "web", "10.1.0.2", "draining"]);
+    let listed = json_rows(&instance.ask(&["backends", "--json"]));
+    let shown: Vec<_> = listed
+        .iter()
+        .map(|line| ["backend", "health", "set_by"].map(|key| line[key].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ["10.1.0.1", "up", "configuration"],
+            ["10.1.0.2", "draining", "operator"],
+            ["10.1.0.3", "up", "configuration"],
+        ]
+    );
+    assert!(instance.ask(&["backends", "--sort", "backend,desc"]).contains("10.200.0.1  TCP"));
     let text = instance.ask(&["status"]);
     assert!(text.contains("backend   web 10.1.0.2 draining"), "{text}");
-    let refused = instance.refused(&["backend", "web", "10.1.0.9", "up"]);
+    let refused = instance.refused(&["backends", "set", "web", "10.1.0.9", "up"]);
     assert!(refused.contains("its backends are 10.1.0.1, 10.1.0.2, 10.1.0.3"), "{refused}");
     instance.stop();
 }
@@ -267,7 +285,7 @@ fn lanes_that_do_not_apply_a_change_are_named() {
     // Captures carry the time: after 100 connections it stands still, and with it the lanes' regular turns.
     let (instance, _) = balance(files.path(), (0..100).chain([900_000]));
     wait_for_connections(&instance, 100);
-    let refused = instance.refused(&["backend", "web", "10.1.0.2", "draining"]);
+    let refused = instance.refused(&["backends", "set", "web", "10.1.0.2", "draining"]);
     assert!(refused.contains("`10.1.0.2` of `web` is set to draining, but after 5 s"), "{refused}");
     assert!(refused.contains("lane 0, lane 1 ("), "{refused}");
     let text = instance.ask(&["status"]);
@@ -284,7 +302,7 @@ fn no_connection_goes_to_a_backend_that_is_said_to_be_draining() {
     while json(&instance.ask(&["status", "--json"]))["sent"].as_u64().unwrap() < 200 {
         thread::sleep(Duration::from_millis(20));
     }
-    let said = instance.ask_patiently(&["backend", "web", "10.1.0.2", "draining"]);
+    let said = instance.ask_patiently(&["backends", "set", "web", "10.1.0.2", "draining"]);
     assert!(said.starts_with("web 10.1.0.2 is draining now; "), "{said}");
     // All connections with a lower number were opened before, and all others after.
     let drained = opened(&instance);

@@ -1,6 +1,7 @@
 //! A running instance of `rheo` on the simulated NIC, with its control socket in a scratch folder.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -82,6 +83,15 @@ impl Instance {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {errors}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The first line of the answer to a line of the control protocol.
+    pub(crate) fn ask_socket(&self, request: &str) -> String {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        writeln!(stream, "{request}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        answer
     }
 
     /// As [`Instance::ask`], and again as long as lanes are waited for in vain.
@@ -196,6 +206,11 @@ pub(crate) fn refused_at(socket: &Path, arguments: &[&str]) -> String {
 pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text.lines().last().unwrap_or_default())
         .unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The rows of a listing.
+pub(crate) fn json_rows(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// A load balancer of three backends before a simulated NIC, written to a folder.

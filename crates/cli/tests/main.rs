@@ -18,6 +18,7 @@ mod instance;
 mod instructions;
 mod laboratory;
 mod limits;
+mod listings;
 mod load;
 mod new;
 mod objectives;

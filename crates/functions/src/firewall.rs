@@ -8,6 +8,7 @@ pub mod connection;
 pub mod lifetimes;
 mod limits;
 mod registration;
+mod rule_names;
 pub mod rule_set;
 pub mod settings;
 mod steady;
@@ -16,8 +17,11 @@ pub use connection::TcpOptions;
 pub use lifetimes::Timeouts;
 pub use limits::Limits;
 pub use registration::FIREWALL;
-pub use rule_set::{Action, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError};
+pub use rule_set::{
+    Action, Decision, PortList, PortRange, Protocol, Question, Rule, RuleSet, RuleTextError,
+};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason};
@@ -31,6 +35,7 @@ use rheostat_nf::Cx;
 use rheostat_nf::NetworkFunction;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
+use rheostat_nf::registry::RuleCounters;
 use rheostat_nf::{Admission, Ending, FunctionSpec, Outcome, Verdict};
 use steady::OpenFlows;
 
@@ -69,12 +74,20 @@ impl Default for FirewallConfig {
 pub struct Firewall {
     config: FirewallConfig,
     errors: RunLimit,
+    /// Counts of the rules, and of the defaults behind them.
+    counters: Arc<RuleCounters>,
 }
 
 impl Firewall {
     /// A firewall with these settings.
     pub fn new(config: FirewallConfig) -> Firewall {
-        Firewall { config, errors: RunLimit::unlimited() }
+        let counters = Arc::new(RuleCounters::new(config.rules.named()));
+        Firewall { config, errors: RunLimit::unlimited(), counters }
+    }
+
+    /// How often each rule has decided: the rules in order, and the defaults for both sides behind them.
+    pub fn rule_counters(&self) -> Arc<RuleCounters> {
+        self.counters.clone()
     }
 
     /// The same under a limit of errors and resets that holds for the whole run, beside that of each shard.
@@ -157,7 +170,9 @@ impl NetworkFunction for Firewall {
             // The first fragment was refused, or its flow is over.
             return Ok(Admission::Refuse(DropReason::Denied));
         }
-        match self.config.rules.evaluate(&question(packet)) {
+        let Decision { rule, action } = self.config.rules.evaluate(&question(packet));
+        self.counters.count(rule, cx.shard_id(), packet.len(), cx.now());
+        match action {
             Action::Allow => Ok(self.admit(cx, packet)),
             Action::Deny => Ok(Admission::Refuse(DropReason::Denied)),
             Action::Reject => {

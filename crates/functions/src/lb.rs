@@ -29,7 +29,9 @@ pub use check::{CheckConfig, CheckKind, HealthChecks};
 pub use config::{
     BackendConfig, LbConfig, Mode, OnDown, Other, ServiceConfig, Sides, Timeouts, TunnelConfig,
 };
-pub use health::{Health, HealthBoard, HealthChange, HealthError, UnknownBackend};
+pub use health::{
+    BackendUse, Health, HealthBoard, HealthChange, HealthError, HealthOrigin, UnknownBackend,
+};
 pub use quic::{QuicRouting, ServerId};
 pub use registration::LB;
 pub use shard::LbShard;
@@ -149,6 +151,7 @@ impl Lb {
             return Ok(Admission::Refuse(reason));
         }
         cx.shard().counts.flows += 1;
+        self.board.count(seat, cx.shard_id(), packet.len(), cx.now());
         Ok(Admission::Admit(state, verdict))
     }
 

@@ -4,6 +4,7 @@
 mod build;
 mod facts;
 mod from_settings;
+mod rules;
 mod static_chain;
 
 use std::any::Any;
@@ -19,6 +20,7 @@ use rheostat_settings::reader::Table;
 pub use build::{BuildCx, BuildError, Built, Handed, Lines, PortShare, PortShares};
 pub use facts::{FlowPlace, FunctionFacts};
 pub use from_settings::FromSettings;
+pub use rules::{Rule, RuleCount, RuleCounters, RuleList, RuleUse, Tally};
 pub use static_chain::{StaticChain, alone, chain_of, next_chain_of, pair};
 
 /// A function that configurations can name.

@@ -3,11 +3,14 @@
 //! listing with several, of which [`Reply::Listed`] is the last. The language has a version, [`PROTOCOL`], which `hello` returns.
 //! Nothing here does I/O.
 
+mod backends;
 mod connections;
 mod listing;
 mod reply;
 mod request;
+mod rules;
 
+pub use backends::{BackendLine, OriginWord};
 pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
 pub use listing::{
     Column, DEFAULT_LIMIT, ListRequest, Listing, ListingRow, MOST_ROWS, OrderError, PIECE, Page,
@@ -17,6 +20,7 @@ pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
 };
+pub use rules::RuleLine;
 
 /// The longest line that a client may send, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;

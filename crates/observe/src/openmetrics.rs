@@ -20,7 +20,7 @@ use rheostat_state::txn::LaneProfile;
 
 pub use self::family::Family;
 pub use self::markdown::to_markdown;
-use crate::control::Status;
+use crate::control::{RuleLine, Status};
 
 /// What is known of a run at one moment.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub struct Snapshot {
     pub classes: Vec<(String, Histogram)>,
     /// Transactions of each lane; none where functions share no objects.
     pub transactions: Vec<LaneProfile>,
+    /// The rules of functions.
+    pub rules: Vec<RuleLine>,
 }
 
 /// A text format of metrics.
@@ -64,6 +66,7 @@ impl Snapshot {
             moves: Histogram::new(),
             classes: Vec::new(),
             transactions: Vec::new(),
+            rules: Vec::new(),
         }
     }
 }

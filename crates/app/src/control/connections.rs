@@ -112,9 +112,7 @@ impl Instance {
         page: &ListRequest,
     ) -> Result<(Page<ConnectionLine>, u64), String> {
         let Some(service) = &self.service else {
-            return Err(
-                "the instance runs no service over TCP, so it has no connections".to_owned()
-            );
+            return Err(self.without("connections"));
         };
         let filter = ConnectionFilter {
             states: request.states.iter().map(|word| state_of(*word)).collect(),

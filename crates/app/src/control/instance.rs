@@ -19,7 +19,7 @@ use rheostat_observe::control::{
     Shuffle, Status,
 };
 use rheostat_observe::openmetrics::Snapshot;
-use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, Summary};
+use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, RuleBoard, Summary};
 use rheostat_run::{LiveMetrics, Metrics, RunView, Sample};
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
@@ -39,7 +39,7 @@ const GLANCE: Duration = Duration::from_micros(50);
 /// How long shards may take to apply another health of backends: half a second, unless a lane is stuck.
 const APPLY: Duration = Duration::from_secs(5);
 /// How long lanes may take to answer what their functions have counted: their next poll, unless one is stuck.
-const COUNT: Duration = Duration::from_millis(500);
+pub(super) const COUNT: Duration = Duration::from_millis(500);
 /// How often it is looked whether they have.
 const APPLY_GLANCE: Duration = Duration::from_millis(2);
 /// The longest pause between two rewrites.
@@ -74,6 +74,8 @@ pub(crate) struct Instance {
     pub(crate) links: Arc<LinkBoard>,
     /// The ports of the chain's NAT, if it has one.
     pub(crate) ports: Option<Arc<PortBoard>>,
+    /// The rules of the chain's functions.
+    pub(crate) rules: Arc<RuleBoard>,
     /// The service over TCP, if it is one.
     pub(crate) service: Option<ServeControl>,
 }
@@ -114,7 +116,10 @@ impl Answers for Instance {
             sum
         });
         let transactions = self.objects.as_ref().map(|objects| objects.profile().lanes);
+        let counted = |name: &str| status.summary.functions.get(name).copied().unwrap_or(0);
+        let rules = self.rules.lines(view.now(), counted);
         Snapshot {
+            rules,
             devices: view.devices().to_vec(),
             sample,
             shards,
@@ -134,6 +139,8 @@ impl Instance {
                 Ok((page, silent)) => listing::send(Ok(page), silent, peer),
                 Err(message) => peer.send(&Reply::Error { message }),
             },
+            Listing::Backends => listing::send(self.page_of_backends(request), 0, peer),
+            Listing::Rules => listing::send(self.page_of_rules(request), 0, peer),
         }
     }
 
@@ -193,7 +200,7 @@ impl Instance {
         peer: &Peer,
     ) -> Result<Reply, String> {
         let Some(board) = &self.board else {
-            return Err("the chain has no load balancer, so there are no backends".to_owned());
+            return Err(self.without_backends());
         };
         let change =
             board.set(&service, &backend, health.into()).map_err(|error| error.to_string())?;

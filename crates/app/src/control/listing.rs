@@ -8,7 +8,7 @@ use std::io;
 use std::process::ExitCode;
 
 use rheostat_observe::control::{
-    self, ListRequest, Listing, ListingRow, PIECE, Page, Reply, Request, TextTable,
+    self, ListRequest, Listing, ListingRow, PIECE, Page, Reply, Request, Selection, TextTable,
 };
 
 pub(crate) use self::args::ListingArgs;
@@ -73,6 +73,19 @@ fn report_rest(end: &PageEnd, shown: u64) {
     if let Some(next) = &end.next {
         err!("{shown} of {} rows are shown; --cursor {next} shows the next ones", end.matched);
     }
+}
+
+/// The page of `request` among `rows`, which are all rows that match.
+///
+/// # Errors
+/// The message that refuses the request.
+pub(super) fn select<R: ListingRow>(
+    request: &ListRequest,
+    rows: impl IntoIterator<Item = R>,
+) -> Result<Page<R>, String> {
+    let mut selection = Selection::new(request).map_err(|error| error.to_string())?;
+    selection.extend(rows);
+    Ok(selection.finish())
 }
 
 /// Sends a page, or the reason that there is none. `silent` lanes have not answered.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration, RuleList,
 };
 use rheostat_settings::findings::Findings;
 
@@ -27,7 +27,9 @@ impl FunctionSettings for FirewallConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(link(Firewall::new(self.clone()).limited_by(cx.errors.clone()))))
+        let firewall = Firewall::new(self.clone()).limited_by(cx.errors.clone());
+        let rules: Option<Arc<dyn RuleList>> = Some(firewall.rule_counters());
+        Ok(Built { rules, ..Built::of(link(firewall)) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -184,6 +184,16 @@ pub struct RuleSet {
     pub default_outside: Action,
 }
 
+/// What becomes of a new flow, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The number of the rule, counted from 0; behind the last one, that of the default for flows from inside, and of the default
+    /// for flows from outside.
+    pub rule: usize,
+    /// What becomes of the flow.
+    pub action: Action,
+}
+
 impl Default for RuleSet {
     /// No rules: the inside may speak to the outside, and not the other way round.
     fn default() -> RuleSet {
@@ -193,13 +203,16 @@ impl Default for RuleSet {
 }
 
 impl RuleSet {
-    /// What becomes of a new flow.
-    pub fn evaluate(&self, question: &Question) -> Action {
-        match self.rules.iter().find(|rule| rule.matches(question)) {
-            Some(rule) => rule.action.unwrap_or(Action::Deny),
+    /// What becomes of a new flow, and by which rule.
+    pub fn evaluate(&self, question: &Question) -> Decision {
+        let rules = self.rules.len();
+        match self.rules.iter().position(|rule| rule.matches(question)) {
+            Some(rule) => {
+                Decision { rule, action: self.rules[rule].action.unwrap_or(Action::Deny) }
+            }
             None => match question.from {
-                Side::Inside => self.default_inside,
-                Side::Outside => self.default_outside,
+                Side::Inside => Decision { rule: rules, action: self.default_inside },
+                Side::Outside => Decision { rule: rules + 1, action: self.default_outside },
             },
         }
     }
@@ -233,14 +246,16 @@ mod tests {
         };
         let reject = Rule { action: Some(Action::Reject), ..Rule::default() };
         let rules = RuleSet { rules: vec![web, reject], ..RuleSet::default() };
-        assert_eq!(rules.evaluate(&question()), Action::Allow);
+        let by = |rule, action| Decision { rule, action };
+        assert_eq!(rules.evaluate(&question()), by(0, Action::Allow));
         let other_port = Question { ports: Some((40_000, 22)), ..question() };
-        assert_eq!(rules.evaluate(&other_port), Action::Reject);
+        assert_eq!(rules.evaluate(&other_port), by(1, Action::Reject));
         let no_ports = Question { protocol: 47, ports: None, ..question() };
-        assert_eq!(rules.evaluate(&no_ports), Action::Reject);
+        assert_eq!(rules.evaluate(&no_ports), by(1, Action::Reject));
         let none = RuleSet::default();
-        assert_eq!(none.evaluate(&question()), Action::Deny);
-        assert_eq!(none.evaluate(&Question { from: Side::Inside, ..question() }), Action::Allow);
+        assert_eq!(none.evaluate(&question()), by(1, Action::Deny));
+        let inside = Question { from: Side::Inside, ..question() };
+        assert_eq!(none.evaluate(&inside), by(0, Action::Allow));
     }
 
     #[test]

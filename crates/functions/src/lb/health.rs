@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rheostat_base::ShardId;
+use rheostat_base::{ShardId, Time};
+use rheostat_nf::registry::{Rule, RuleCount, RuleCounters, RuleList, Tally};
 use thiserror::Error;
 
 use super::config::{BackendConfig, LbConfig};
 use super::maglev::Maglev;
+use super::service_map::Seat;
 
 /// Whether a backend takes flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -100,6 +102,8 @@ pub enum UnknownBackend {
 struct Known {
     /// As the configuration or an operator has it, by service and backend.
     told: Vec<Vec<Health>>,
+    /// Whether an operator has set it last, likewise.
+    by_operator: Vec<Vec<bool>>,
     /// Whether checks find them dead, likewise.
     dead: Vec<Vec<bool>>,
 }
@@ -113,6 +117,32 @@ impl Known {
         };
         self.told.iter().zip(&self.dead).map(both).collect()
     }
+}
+
+/// The origin of a backend's health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthOrigin {
+    /// The configuration.
+    Configuration,
+    /// An operator, by a command.
+    Operator,
+    /// Its checks, which find it dead.
+    Check,
+}
+
+/// A backend during a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendUse {
+    /// The service, by its place in the configuration.
+    pub service: usize,
+    /// The backend, by its place in the service.
+    pub backend: usize,
+    /// The health in force.
+    pub health: Health,
+    /// Its origin.
+    pub origin: HealthOrigin,
+    /// The flows it got, with their first packets.
+    pub count: RuleCount,
 }
 
 /// A change of health that the board holds, and that shards have yet to apply.
@@ -161,6 +191,10 @@ pub struct HealthBoard {
     /// Held by threads that change something, while tables are built; no lane ever takes it.
     known: Mutex<Known>,
     current: Mutex<Arc<Assignment>>,
+    /// The flows that each backend got.
+    flows: RuleCounters,
+    /// The number of each service's first backend among these.
+    first: Vec<usize>,
     /// The generation that each shard goes by. Locked when a shard is made and when pending ones are listed.
     applied: Mutex<BTreeMap<ShardId, Arc<AtomicU64>>>,
 }
@@ -168,11 +202,55 @@ pub struct HealthBoard {
 impl HealthBoard {
     pub(super) fn new(config: Arc<LbConfig>) -> HealthBoard {
         let told: Vec<_> = config.services.iter().map(|service| service.health()).collect();
-        let dead = told.iter().map(|backends| vec![false; backends.len()]).collect();
+        let none: Vec<_> = told.iter().map(|backends| vec![false; backends.len()]).collect();
         let current = Mutex::new(Arc::new(Assignment::new(&config, told.clone())));
-        let known = Mutex::new(Known { told, dead });
-        let applied = Mutex::default();
-        HealthBoard { config, generation: AtomicU64::new(0), known, current, applied }
+        let mut first = Vec::new();
+        let mut backends = Vec::new();
+        for service in &config.services {
+            first.push(backends.len());
+            let rule = |text| Rule { name: service.name.clone(), text };
+            backends.extend(service.backends.iter().map(ToString::to_string).map(rule));
+        }
+        let flows = RuleCounters::new(backends);
+        let known = Mutex::new(Known { told, by_operator: none.clone(), dead: none });
+        let (generation, applied) = (AtomicU64::new(0), Mutex::default());
+        HealthBoard { config, generation, known, current, flows, first, applied }
+    }
+
+    /// Counts a flow that a backend gets, and its first packet. Only the lane that has the shard may call it.
+    #[inline]
+    pub(super) fn count(&self, seat: Seat, shard: ShardId, bytes: usize, now: Time) {
+        if let Some(first) = self.first.get(usize::from(seat.service)) {
+            self.flows.count(first + usize::from(seat.backend), shard, bytes, now);
+        }
+    }
+
+    /// The settings of the services.
+    pub fn config(&self) -> &LbConfig {
+        &self.config
+    }
+
+    /// All backends in the order of the configuration.
+    pub fn uses(&self) -> Vec<BackendUse> {
+        let (in_force, known) = (self.in_force(), self.lock());
+        let mut counts = self.flows.rules().into_iter();
+        let mut uses = Vec::new();
+        for (service, health) in in_force.iter().enumerate() {
+            for (backend, health) in health.iter().enumerate() {
+                let origin =
+                    match (known.dead[service][backend], known.by_operator[service][backend]) {
+                        (true, _) => HealthOrigin::Check,
+                        (false, true) => HealthOrigin::Operator,
+                        (false, false) => HealthOrigin::Configuration,
+                    };
+                let count = match counts.next().map(|used| used.tally) {
+                    Some(Tally::Counted(count)) => count,
+                    _ => RuleCount::default(),
+                };
+                uses.push(BackendUse { service, backend, health: *health, origin, count });
+            }
+        }
+        uses
     }
 
     /// The present health, for a shard that reports what it applies. A shard of the same number, of an
@@ -234,7 +312,12 @@ impl HealthBoard {
             }
         }
         let mut known = self.lock();
-        known.told = health;
+        let Known { told, by_operator, .. } = &mut *known;
+        let before = told.iter().flatten().zip(health.iter().flatten());
+        for ((before, after), by_operator) in before.zip(by_operator.iter_mut().flatten()) {
+            *by_operator |= before != after;
+        }
+        *told = health;
         Ok(self.put_in_force(&known))
     }
 
@@ -267,10 +350,9 @@ impl HealthBoard {
         }
         // Under the lock from reading to writing, so that no other change is lost in between.
         let mut known = self.lock();
-        for (backend, told) in backends.iter().zip(&mut known.told[number]) {
-            if meant(backend) {
-                *told = to;
-            }
+        for (place, _) in backends.iter().enumerate().filter(|(_, backend)| meant(backend)) {
+            known.told[number][place] = to;
+            known.by_operator[number][place] = true;
         }
         let moved = self.put_in_force(&known)[number];
         Ok(HealthChange { moved, generation: self.generation() })
@@ -400,9 +482,18 @@ mod tests {
         assert_eq!(board.in_force()[0], [Health::Up, Health::Down, Health::Drain, Health::Up]);
         board.note(0, 1, true);
         assert_eq!(board.in_force(), told);
+        board.set("web", "10.0.0.4", Health::Up).unwrap();
+        board.note(0, 0, false);
+        board.count(Seat { service: 0, backend: 3 }, ShardId(2), 60, Time::from_nanos(5));
+        let uses = board.uses();
+        let shown: Vec<_> = uses.iter().map(|used| (used.origin, used.count.hits)).collect();
+        let (set, found) = (HealthOrigin::Operator, HealthOrigin::Check);
+        let expected = [(found, 0), (set, 0), (set, 0), (set, 1)];
+        assert_eq!((shown, uses[0].health), (expected.to_vec(), Health::Down));
+        board.note(0, 0, true);
         board.note(0, 7, false);
         board.note(3, 0, false);
-        assert_eq!((board.in_force(), board.generation()), (told, 3));
+        assert_eq!((board.in_force(), board.generation()), (told, 6));
     }
 
     #[test]
@@ -410,6 +501,7 @@ mod tests {
         let board = board();
         let mut shards = [ShardId(0), ShardId(1)].map(|shard| board.follow(shard));
         assert_eq!(board.pending(board.generation()), []);
+        assert_eq!(board.uses()[0].origin, HealthOrigin::Configuration);
         let first = board.set("web", "10.0.0.2", Health::Drain).unwrap().generation;
         assert_eq!(board.pending(first), [ShardId(0), ShardId(1)]);
         shards[1].renew(&board);

@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rheostat_ip::RunLimit;
 use rheostat_state::txn::Objects;
 
+use super::rules::RuleList;
 use crate::link::Link;
 
 /// The run that a function is built for.
@@ -60,6 +61,8 @@ pub struct Built {
     pub log: Option<(PathBuf, Box<dyn Lines>)>,
     /// The ports that it gives flows, to be watched during the run.
     pub ports: Option<Arc<dyn PortShares>>,
+    /// Its rules, which are listed during the run.
+    pub rules: Option<Arc<dyn RuleList>>,
     /// The part of it that commands change during the run: they find it by its type.
     pub control: Option<Arc<dyn Any + Send + Sync>>,
     /// What a function that takes its place takes over: the [`BuildCx::predecessor`] of that one.

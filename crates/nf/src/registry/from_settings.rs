@@ -13,7 +13,7 @@ use rheostat_settings::section::Section;
 
 use super::{
     BuildCx, BuildError, Built, FixedKey, FlowPlace, FunctionFacts, FunctionSettings, Handed,
-    Missing, Registration,
+    Missing, Registration, RuleList,
 };
 use crate::chain::{Mode, OnObjects, Owned};
 use crate::function::{NetworkFunction, NoShardState};
@@ -52,6 +52,11 @@ pub trait FromSettings: NetworkFunction + Sized {
     /// The keys that are different in `next` and that cannot change while the function runs. Without it, all can.
     fn fixed(_settings: &Self::Settings, _next: &Self::Settings) -> Vec<FixedKey> {
         Vec::new()
+    }
+
+    /// Its rules, if it has some: they are listed while the run goes on. The function keeps the same counters.
+    fn rules(&self) -> Option<Arc<dyn RuleList>> {
+        None
     }
 
     /// Properties of the function with these settings that other parts of a configuration depend on; `facts` are those of
@@ -135,8 +140,8 @@ impl<F: FromSettings, M: Mode<F>> FunctionSettings for Typed<F, M> {
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let function = F::from_settings(&self.settings, cx)?;
-        let handed = function.handed();
-        Ok(Built { handed, ..Built::of(link_in(function, M::of(cx.objects))) })
+        let (handed, rules) = (function.handed(), function.rules());
+        Ok(Built { handed, rules, ..Built::of(link_in(function, M::of(cx.objects))) })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {

@@ -16,7 +16,7 @@ pub use self::order::{OrderError, SortOrder};
 pub use self::selection::{Page, Selection};
 pub use self::sort_key::SortKey;
 pub use self::text_table::TextTable;
-use super::{ConnectionLine, ConnectionsRequest};
+use super::{BackendLine, ConnectionLine, ConnectionsRequest, RuleLine};
 
 /// Rows of a page unless more or fewer are requested.
 pub const DEFAULT_LIMIT: u32 = 10_000;
@@ -70,6 +70,10 @@ impl ListRequest {
 pub enum Listing {
     /// The connections of a service over TCP. `limit` of the conditions has no effect.
     Connections(ConnectionsRequest),
+    /// The rules of functions.
+    Rules,
+    /// The backends of a load balancer.
+    Backends,
 }
 
 /// Rows of one listing.
@@ -78,6 +82,10 @@ pub enum Listing {
 pub enum Rows {
     /// Connections of a service over TCP.
     Connections(Vec<ConnectionLine>),
+    /// Rules of functions.
+    Rules(Vec<RuleLine>),
+    /// Backends of a load balancer.
+    Backends(Vec<BackendLine>),
 }
 
 /// The type of a listing's rows.
@@ -111,7 +119,6 @@ macro_rules! rows_are {
         fn from_rows(rows: $crate::control::Rows) -> Option<Vec<Self>> {
             match rows {
                 $crate::control::Rows::$variant(rows) => Some(rows),
-                #[allow(unreachable_patterns, reason = "for the only listing, no other is left")]
                 _ => None,
             }
         }

@@ -17,6 +17,30 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     Family::new(
+        "rheo_rule_hits",
+        Kind::Count,
+        &["function", "rule"],
+        "Packets that a rule has decided about: the first one of each flow, and those that open no flow",
+        |run, to| {
+            for line in &run.rules {
+                to.count([&line.function, &line.rule], line.hits);
+            }
+        },
+    ),
+    Family::new(
+        "rheo_rule_bytes",
+        Kind::Count,
+        &["function", "rule"],
+        "Bytes of these packets",
+        |run, to| {
+            for line in &run.rules {
+                if let Some(bytes) = line.bytes {
+                    to.count([&line.function, &line.rule], bytes);
+                }
+            }
+        },
+    ),
+    Family::new(
         "rheo_missing_shards",
         Kind::Gauge,
         &[],

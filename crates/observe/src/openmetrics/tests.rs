@@ -5,7 +5,7 @@ use rheostat_io::DeviceCounters;
 use rheostat_run::{LanePolling, LaneSample, Vacations, WorkerPolling};
 
 use super::*;
-use crate::control::{BackendState, HealthWord};
+use crate::control::{BackendState, HealthWord, RuleLine};
 use crate::{LinkLine, LinkWord, PortLine, Summary};
 
 fn snapshot() -> Snapshot {
@@ -77,6 +77,16 @@ fn snapshot() -> Snapshot {
         moves: Histogram::new(),
         classes: vec![("voice".into(), latencies)],
         transactions: vec![],
+        rules: vec![RuleLine {
+            place: 1,
+            function: "firewall".into(),
+            number: 1,
+            rule: "web in".into(),
+            hits: 3,
+            bytes: Some(180),
+            last_hit: None,
+            text: "allow".into(),
+        }],
     }
 }
 

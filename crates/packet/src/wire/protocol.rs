@@ -42,3 +42,27 @@ pub const SHIM6: u8 = 140;
 pub const fn has_ports(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
 }
+
+/// A protocol by its name, such as `TCP`; one without a name here by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtocolName(pub u8);
+
+impl std::fmt::Display for ProtocolName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self.0 {
+            ICMPV4 => "ICMP",
+            2 => "IGMP",
+            TCP => "TCP",
+            UDP => "UDP",
+            DCCP => "DCCP",
+            GRE => "GRE",
+            ESP => "ESP",
+            AH => "AH",
+            ICMPV6 => "ICMPv6",
+            89 => "OSPF",
+            SCTP => "SCTP",
+            UDP_LITE => "UDP-Lite",
+            number => return write!(f, "{number}"),
+        })
+    }
+}

@@ -35,6 +35,13 @@ pub(crate) struct ListingArgs {
     pub(super) cursor: Option<String>,
 }
 
+impl ListingArgs {
+    /// The instance that is asked.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = parse_duration(text)
         .map_err(|error| format!("{error}; a filter stands before --watch, which takes a time"))?;

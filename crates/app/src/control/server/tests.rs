@@ -38,6 +38,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         in_use: Vec::new(),
         links: Arc::default(),
         ports: None,
+        rules: Arc::default(),
         service: None,
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), Arc::new(instance)).unwrap();
