@@ -82,8 +82,8 @@ pub use rheostat_base::{
 pub use rheostat_functions::Firewall;
 pub use rheostat_functions::firewall::FirewallConfig;
 pub use rheostat_nf::registry::{
-    BuildCx, BuildError, FixedKey, FlowPlace, FromSettings, FunctionFacts, Handed, Registration, Rule, RuleCount,
-    RuleCounters, RuleList, RuleUse, Tally,
+    BuildCx, BuildError, FixedKey, FlowPlace, FromSettings, FunctionFacts, Handed, Registration,
+    Rule, RuleCount, RuleCounters, RuleList, RuleUse, Tally,
 };
 pub use rheostat_nf::{
     Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, DynamicChain, Ending, FunctionSpec,

@@ -134,6 +134,14 @@ enum Command {
     Status(control::StatusArgs),
     /// List the connections of a running service over TCP.
     Connections(control::ConnectionsArgs),
+    /// List the lanes of a running instance, with their loads and queues.
+    Lanes(control::LanesArgs),
+    /// List the shards of a running instance, with their lanes, loads and moves.
+    Shards(control::ShardsArgs),
+    /// List the neighbours of a running instance: hosts on the links of its devices.
+    Neighbours(control::NeighboursArgs),
+    /// List the routes of a running instance.
+    Routes(control::RoutesArgs),
     /// List the rules of a running instance's functions, with their hits.
     Rules(control::RulesArgs),
     /// Show or rewrite the indirection table of a running instance's device.
@@ -214,6 +222,10 @@ fn main_of(app: &App) -> ExitCode {
         Command::New(args) => exit(new::run(app, &args)),
         Command::Status(args) => exit(control::status(&args)),
         Command::Connections(args) => exit(control::connections(&args)),
+        Command::Lanes(args) => exit(control::lanes(&args)),
+        Command::Shards(args) => exit(control::shards(&args)),
+        Command::Neighbours(args) => exit(control::neighbours(&args)),
+        Command::Routes(args) => exit(control::routes(&args)),
         Command::Rules(args) => exit(control::rules(&args)),
         Command::Table(args) => exit(control::table(&args)),
         Command::Explain(args) => exit(explain::run(app, &args)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rheostat_control::{
-    Balance, Balancer, Balancing, Config, DeviceOverride, LoadError, Overrides,
+    Balance, Balancer, Balancing, Config, DeviceOverride, KernelFollower, LoadError, Overrides,
 };
 use rheostat_functions::lb::{HealthBoard, LbConfig};
 use rheostat_io::OpenError;
@@ -320,6 +320,7 @@ impl AppRun {
         if self.config.devices.iter().any(|device| device.input().is_some_and(is_standard)) {
             interrupt::await_input(&self.watch.interrupted)?;
         }
+        let cores = self.workers.cores_of_lanes(&assemble::polling(&config));
         let mut assembly = RunAssembly::new(self.config, self.workers, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
@@ -330,7 +331,7 @@ impl AppRun {
         });
         let health = health.transpose()?;
         health.iter().for_each(|health| self.files.add_log(health.monitor()));
-        let _follower = assembly.follower();
+        let follower = assembly.follower();
         let links = WatchedLinks::start(assembly.take_watched(), assembly.network())?;
         let board = links.board();
         // Devices are open; whatever is started from here on inherits what is left: nothing.
@@ -359,6 +360,9 @@ impl AppRun {
             in_use: in_use(&named),
             links: board.clone(),
             ports: ports.clone(),
+            network: network.clone(),
+            followed: follower.as_ref().map(KernelFollower::routes),
+            cores,
             rules,
             service: None,
         };

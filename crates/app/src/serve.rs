@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rheostat_control::config::ServeConfig;
-use rheostat_control::{Balancer, Balancing, Config, LoadError};
+use rheostat_control::{Balancer, Balancing, Config, KernelFollower, LoadError};
 use rheostat_io::ImpairConfig;
 use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::privileges::{self, PrivilegeError};
@@ -225,10 +225,11 @@ impl ServeRun {
         let addresses: Vec<_> = own.map(|own| own.address).collect();
         let (duration, priority) = (config.run.duration, config.workers.priority);
         let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
+        let cores = workers.cores_of_lanes(&config.polling);
         let mut assembly = ServeAssembly::new(config, workers, endpoints, faults)?;
         let network = assembly.network();
         let server = over_lanes(program, &serve, &assembly, times)?;
-        let _follower = assembly.take_follower();
+        let follower = assembly.take_follower();
         let links = WatchedLinks::start(assembly.take_watched(), Some(network.clone()))?;
         // Devices are open; whatever is started from here on inherits what is left: nothing.
         let raised = priority.and_then(run::raise);
@@ -261,6 +262,9 @@ impl ServeRun {
             in_use: Vec::new(),
             links: links.board(),
             ports: None,
+            network: Some(network.clone()),
+            followed: follower.as_ref().map(KernelFollower::routes),
+            cores,
             rules: Arc::default(),
             service: Some(control.clone()),
         };

@@ -5,6 +5,7 @@ use rheostat_control::config::WorkersConfig;
 use rheostat_control::config::workers::MAX_LANES;
 use rheostat_kernel::CoreSet;
 use rheostat_kernel::core_set::CoreError;
+use rheostat_run::Polling;
 use thiserror::Error;
 
 /// Why a run cannot have its workers on this machine.
@@ -49,6 +50,14 @@ impl Workers {
     /// The core of each worker: in turn, where there are more workers.
     pub(crate) fn pinned(&self) -> Vec<Option<CoreId>> {
         self.cores.iter().copied().map(Some).cycle().take(self.count).collect()
+    }
+
+    /// The core of each lane, where lanes are bound to workers; `None` for a lane that workers take turns at.
+    pub(crate) fn cores_of_lanes(&self, polling: &Polling) -> Vec<Option<u16>> {
+        let pinned = self.pinned();
+        let core = |lane: usize| pinned[lane % pinned.len()].map(|core| core.0);
+        let is_bound = polling.binds_lanes() && !pinned.is_empty();
+        (0..self.lanes).map(|lane| if is_bound { core(lane) } else { None }).collect()
     }
 
     /// The number of lanes.

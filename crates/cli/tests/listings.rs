@@ -83,10 +83,85 @@ fn rules_are_listed_in_order_with_their_hits() {
 
     let refused = instance.refused(&["connections"]);
     assert!(refused.contains("`rheo flows` and `rheo rules` list"), "{refused}");
+    let refused = instance.refused(&["neighbours"]);
+    assert!(refused.contains("no addresses"), "{refused}");
     let unknown = instance.ask_socket(r#"{"command":"list","of":"moons"}"#);
     assert!(unknown.contains("versions 1 to 2 of the control protocol"), "{unknown}");
     let hello = json(&instance.ask_socket(r#"{"command":"hello"}"#));
     assert_eq!((&hello["protocol"], &hello["oldest"]), (&Value::from(2), &Value::from(1)));
+    assert_eq!(instance.stop()["invariants"], "ok");
+}
+
+/// A router of IPv4 and IPv6 before simulated NICs with addresses.
+const ROUTER: &str = r#"
+[[device]]
+name = "lan"
+kind = "sim"
+side = "inside"
+address = ["10.0.0.1/24", "fd00::1/64"]
+rate = "1kpps"
+
+[[device]]
+name = "wan"
+kind = "sim"
+side = "outside"
+address = ["203.0.113.1/24"]
+rate = "1kpps"
+
+[[neighbour]]
+address = "203.0.113.254"
+mac = "02:00:00:00:00:09"
+
+[[route]]
+to = "0.0.0.0/0"
+via = "203.0.113.254"
+
+[[route]]
+to = "2001:db8::/32"
+via = "fd00::9"
+
+[chain]
+functions = ["router"]
+"#;
+
+#[test]
+fn lanes_shards_neighbours_and_routes_are_listed() {
+    let instance = start(ROUTER, &["--lanes", "2"]);
+    let routes = rows(&instance, &["routes"]);
+    let route = |prefix: &str| {
+        let found = routes.iter().find(|route| route["prefix"] == prefix);
+        ["kind", "next_hop", "device", "origin"].map(|key| found.unwrap()[key].clone())
+    };
+    let text = |text: &str| Value::from(text);
+    let router = |router, device| [text("gateway"), text(router), text(device), text("configured")];
+    assert_eq!(route("0.0.0.0/0"), router("203.0.113.254", "wan"));
+    assert_eq!(route("2001:db8::/32"), router("fd00::9", "lan"));
+    let link = |device| [text("on_link"), Value::Null, text(device), text("interface")];
+    assert_eq!(route("10.0.0.0/24"), link("lan"));
+    assert_eq!(route("fd00::/64"), link("lan"));
+    assert_eq!(route("10.0.0.1/32")[0], "local");
+    let greatest = rows(&instance, &["routes", "--sort", "prefix,desc", "--limit", "1"]);
+    assert_eq!(greatest[0]["prefix"], "fd00::1/128");
+
+    let neighbours = rows(&instance, &["neighbours"]);
+    let known = neighbours.iter().find(|known| known["address"] == "203.0.113.254").unwrap();
+    assert_eq!((&known["mac"], &known["state"]), (&text("02:00:00:00:00:09"), &text("permanent")));
+    assert_eq!((&known["device"], &known["age"]), (&text("wan"), &Value::Null));
+
+    let lanes = rows(&instance, &["lanes"]);
+    assert_eq!(lanes.len(), 2);
+    assert_eq!(lanes.iter().map(|lane| lane["shards"].as_u64().unwrap()).sum::<u64>(), 128);
+    assert_eq!(lanes[1]["queued"]["neighbour"], 0);
+    let table = instance.ask(&["lanes", "--sort", "lane,desc"]);
+    assert!(table.lines().nth(1).unwrap().trim_start().starts_with('1'), "{table}");
+
+    let shards = rows(&instance, &["shards", "--sort", "shard,desc", "--limit", "2"]);
+    assert_eq!(shards.iter().map(|shard| shard["shard"].clone()).collect::<Vec<_>>(), [127, 126]);
+    assert_eq!((&shards[0]["moves"], &shards[0]["moving"]), (&Value::from(0), &Value::from(false)));
+    assert!(shards[0]["packets"].is_u64() && shards[0]["flows"].is_u64(), "{}", shards[0]);
+
+    let refused = instance.refused(&["backends"]);
+    assert!(refused.contains("no load balancer"), "{refused}");
     assert_eq!(instance.stop()["invariants"], "ok");
 }
 

@@ -26,7 +26,7 @@ pub use interface::{Interface, InterfaceAddress};
 pub use kernel_tables::{KernelTables, KnownNeighbours, Progress};
 pub use link::Received;
 pub use local_service::{LocalPacket, LocalService, Outbox};
-pub use neighbour::{NeighbourKey, NeighbourLimits, NeighbourState};
+pub use neighbour::{KnownNeighbour, NeighbourKey, NeighbourLimits, NeighbourState};
 pub use network::{Network, NetworkError, NetworkUpdate, Policy};
 pub use path_mtu::{PathMtuConfig, PathMtus, TooBig};
 pub use rate_limit::RateLimit;

@@ -10,7 +10,7 @@ mod table;
 mod tests;
 mod view;
 
-pub use entry::NeighbourState;
+pub use entry::{KnownNeighbour, NeighbourState};
 pub use table::{Advertisement, NeighbourLimits, Neighbours, Resolution, Solicitation};
 pub use view::{Seen, View};
 

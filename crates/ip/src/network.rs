@@ -17,7 +17,9 @@ pub use self::error::NetworkError;
 pub use self::update::NetworkUpdate;
 use crate::interface::Interface;
 use crate::local_service::{LocalPacket, LocalService, Outbox};
-use crate::neighbour::{NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation};
+use crate::neighbour::{
+    KnownNeighbour, NeighbourKey, NeighbourLimits, NeighbourState, Neighbours, Solicitation,
+};
 use crate::path_mtu::{PathMtuConfig, PathMtus, TooBig};
 use crate::resolver::Resolver;
 use crate::route::{Hop, Route, RouteError, Routes};
@@ -289,6 +291,13 @@ impl Network {
         };
         let mut all: Vec<_> = lock(&self.neighbours).iter().map(known).collect();
         all.sort_by_key(|(key, ..)| *key);
+        all
+    }
+
+    /// All neighbours as listings show them, by device and address.
+    pub fn known_neighbours(&self) -> Vec<KnownNeighbour> {
+        let mut all: Vec<_> = lock(&self.neighbours).known().collect();
+        all.sort_by_key(|known| (known.device, known.address));
         all
     }
 

@@ -5,22 +5,30 @@
 
 mod backends;
 mod connections;
+mod lanes;
 mod listing;
+mod neighbours;
 mod reply;
 mod request;
+mod routes;
 mod rules;
+mod shards;
 
 pub use backends::{BackendLine, OriginWord};
 pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
+pub use lanes::{LaneLine, QueuedPackets};
 pub use listing::{
     Column, DEFAULT_LIMIT, ListRequest, Listing, ListingRow, MOST_ROWS, OrderError, PIECE, Page,
     Rows, Selection, SortKey, SortOrder, TextTable,
 };
+pub use neighbours::{NeighbourLine, NeighbourWord};
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
 };
+pub use routes::{RouteLine, RouteOrigin, RouteWord};
 pub use rules::RuleLine;
+pub use shards::ShardLine;
 
 /// The longest line that a client may send, in bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;

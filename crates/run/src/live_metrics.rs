@@ -14,6 +14,8 @@ use crate::shard_set::{Entry, ShardSet, Visit};
 pub struct LiveMetrics {
     /// The counts, without rankings.
     pub metrics: Metrics,
+    /// Flows in each shard's table; `None` where its counts are missing.
+    pub flows: Vec<Option<u64>>,
     /// Shards whose counts are missing, because their lane has not answered in time.
     pub missing_shards: usize,
 }
@@ -30,6 +32,8 @@ struct Parts {
     metrics: Metrics,
     /// Per shard, whether its counts are in.
     counted: Vec<bool>,
+    /// Per shard, flows in its table.
+    flows: Vec<Option<u64>>,
     lanes: Vec<LaneState>,
     /// Whether a lane adds the counts that all lanes have together.
     has_shared: bool,
@@ -52,6 +56,7 @@ impl MetricsRequest {
         let parts = Parts {
             metrics: Metrics::default(),
             counted: vec![false; shards],
+            flows: vec![None; shards],
             lanes: vec![LaneState::New; lanes],
             has_shared: false,
         };
@@ -107,6 +112,12 @@ impl MetricsRequest {
         self.has_changed.notify_all();
     }
 
+    /// Notes how many flows shards have.
+    fn note_flows(&self, flows: &[(ShardId, u64)]) {
+        let mut parts = self.parts();
+        flows.iter().for_each(|(shard, live)| parts.flows[shard.index()] = Some(*live));
+    }
+
     /// Adds the counts of a lane and of the shards that it has. A joint shard that another lane has at the moment is left for the next
     /// time that the lane is asked.
     #[cold]
@@ -120,6 +131,7 @@ impl MetricsRequest {
         }
         let missing = self.missing_of(shards.looked_after());
         let mut counted = Vec::with_capacity(missing.len());
+        let mut flows = Vec::with_capacity(missing.len());
         // Shards stay here until they have been added, so that no other lane adds them, too.
         let mut shards = Visit(shards);
         for id in missing {
@@ -127,9 +139,11 @@ impl MetricsRequest {
                 && let Some(shard) = shards.get(id)
             {
                 service.metrics(MetricsPart::Shard(shard), &mut part);
+                flows.push((id, shard.table.counts().live));
                 counted.push(id);
             }
         }
+        self.note_flows(&flows);
         self.add(lane, &part, &counted);
     }
 
@@ -151,7 +165,7 @@ impl MetricsRequest {
     pub(crate) fn so_far(&self) -> LiveMetrics {
         let parts = self.parts();
         let missing_shards = parts.counted.iter().filter(|counted| !**counted).count();
-        LiveMetrics { metrics: parts.metrics.clone(), missing_shards }
+        LiveMetrics { metrics: parts.metrics.clone(), flows: parts.flows.clone(), missing_shards }
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -203,7 +217,7 @@ mod tests {
         request.add(one, &counts(3), &[ShardId(1)]);
         request.add(two, &counts(0), &[]);
         assert!(request.wait(Duration::ZERO));
-        let LiveMetrics { metrics, missing_shards } = request.so_far();
+        let LiveMetrics { metrics, missing_shards, .. } = request.so_far();
         assert_eq!((metrics.get("seen"), missing_shards), (8, 0));
     }
 }

@@ -106,7 +106,7 @@ fn counts_of_all_shards_can_be_read_while_lanes_go_on() {
         let shards = shards(SHARDS, 64, 0_u64);
         let runtime = Runtime::start(config, vec![device], Clock::new(), service, shards).unwrap();
         while !runtime.is_finished() {
-            let LiveMetrics { metrics, missing_shards } = runtime.view().metrics(PATIENCE);
+            let LiveMetrics { metrics, missing_shards, .. } = runtime.view().metrics(PATIENCE);
             assert_eq!(missing_shards, 0, "{claimants} claimants");
             assert!(metrics.get("seen") <= PACKETS);
         }

@@ -8,6 +8,13 @@ impl Instance {
         format!("there is no load balancer: {}", self.without("backends"))
     }
 
+    /// The refusal of what the network layer has.
+    pub(super) fn without_network(&self, rows: &str) -> String {
+        format!(
+            "the devices have no addresses, so there are no {rows}: `address` of a [[device]] gives one; `rheo status` shows devices"
+        )
+    }
+
     /// The refusal to list what this instance has none of.
     pub(super) fn without(&self, rows: &str) -> String {
         let functions = &self.functions;

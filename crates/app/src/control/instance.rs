@@ -11,9 +11,10 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rheostat_base::{QueueId, ShardId};
-use rheostat_control::BalanceBoard;
 use rheostat_control::config::BalanceConfig;
+use rheostat_control::{BalanceBoard, FollowedRoutes};
 use rheostat_functions::lb::HealthBoard;
+use rheostat_ip::Network;
 use rheostat_observe::control::{
     self, BackendState, DeviceState, FileInUse, HealthWord, ListRequest, Listing, Reply, Request,
     Shuffle, Status,
@@ -74,6 +75,12 @@ pub(crate) struct Instance {
     pub(crate) links: Arc<LinkBoard>,
     /// The ports of the chain's NAT, if it has one.
     pub(crate) ports: Option<Arc<PortBoard>>,
+    /// The network layer, where devices have addresses.
+    pub(crate) network: Option<Arc<Network>>,
+    /// The routes of the kernel, where it is followed.
+    pub(crate) followed: Option<FollowedRoutes>,
+    /// The core of each lane that keeps to one.
+    pub(crate) cores: Vec<Option<u16>>,
     /// The rules of the chain's functions.
     pub(crate) rules: Arc<RuleBoard>,
     /// The service over TCP, if it is one.
@@ -140,6 +147,13 @@ impl Instance {
                 Err(message) => peer.send(&Reply::Error { message }),
             },
             Listing::Backends => listing::send(self.page_of_backends(request), 0, peer),
+            Listing::Neighbours => listing::send(self.page_of_neighbours(request), 0, peer),
+            Listing::Routes => listing::send(self.page_of_routes(request), 0, peer),
+            Listing::Lanes => listing::send(self.page_of_lanes(request), 0, peer),
+            Listing::Shards => match self.page_of_shards(request) {
+                Ok((page, missing)) => listing::send(Ok(page), missing, peer),
+                Err(message) => peer.send(&Reply::Error { message }),
+            },
             Listing::Rules => listing::send(self.page_of_rules(request), 0, peer),
         }
     }
@@ -155,7 +169,7 @@ impl Instance {
         let (own, missing_shards) = match &self.service {
             Some(service) => (service.metrics(), 0),
             None => {
-                let LiveMetrics { metrics, missing_shards } = self.view.metrics(COUNT);
+                let LiveMetrics { metrics, missing_shards, .. } = self.view.metrics(COUNT);
                 summary.functions =
                     metrics.iter().map(|(name, count)| (name.into(), count)).collect();
                 (Metrics::default(), missing_shards)

@@ -1,5 +1,6 @@
 //! The routes of a network that follows the kernel: those that are given, and the kernel's to other prefixes.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rheostat_ip::{Route, RouteError};
@@ -37,6 +38,16 @@ impl FollowedRoutes {
             known.given = before;
         }
         applied
+    }
+
+    /// The prefixes of the kernel's routes to which no route is given.
+    pub fn of_kernel(&self) -> HashSet<Prefix> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prefixes: HashSet<_> = known.kernel.iter().map(|route| route.prefix).collect();
+        known.given.iter().for_each(|route| {
+            prefixes.remove(&route.prefix);
+        });
+        prefixes
     }
 
     /// Takes over the routes that the kernel has now. Those that `apply` refuses are left out, and reported.
@@ -108,6 +119,7 @@ mod tests {
             Ok(())
         };
         routes.follow(vec![route("10.0.0.0/8"), route("192.0.2.0/24")], &mut take, |_| panic!());
+        assert_eq!(routes.of_kernel(), [route("192.0.2.0/24").prefix].into_iter().collect());
         routes.give(vec![route("192.0.2.0/24"), route("fd00::/8")], take).unwrap();
         assert_eq!(table, ["192.0.2.0/24", "fd00::/8", "10.0.0.0/8"]);
     }

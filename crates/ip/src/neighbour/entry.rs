@@ -1,7 +1,13 @@
 //! What is known of one neighbour.
 
-use rheostat_base::Time;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
+
+use super::NeighbourKey;
+use super::table::period_of;
 
 /// How sure it is that a neighbour is there (RFC 4861, section 7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +46,37 @@ pub(super) enum Visible {
     Known { mac: MacAddress, stale: bool },
 }
 
+/// A neighbour as listings show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownNeighbour {
+    /// The link that it is on.
+    pub device: DeviceId,
+    /// Its address.
+    pub address: IpAddr,
+    /// How sure it is that it is there.
+    pub state: NeighbourState,
+    /// Its link address, once it is known.
+    pub mac: Option<MacAddress>,
+    /// When the state was confirmed or changed last, or the last question was sent; `None` for one that was configured.
+    pub since: Option<Time>,
+}
+
 impl NeighbourEntry {
+    /// The neighbour under this key.
+    pub(super) fn known(&self, key: &NeighbourKey) -> KnownNeighbour {
+        let is_known = self.state != NeighbourState::Incomplete;
+        let nanos = |period: Duration| {
+            Time::from_nanos(self.deadline.as_nanos().saturating_sub(period.as_nanos() as u64))
+        };
+        KnownNeighbour {
+            device: key.device(),
+            address: key.address(),
+            state: self.state,
+            mac: is_known.then_some(self.mac),
+            since: period_of(self.state).map(nanos),
+        }
+    }
+
     pub(super) fn visible(&self) -> Visible {
         match self.state {
             NeighbourState::Incomplete => Visible::Asked,

@@ -8,7 +8,7 @@ use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
 
 use super::NeighbourKey;
-use super::entry::{NeighbourEntry, NeighbourState, Visible};
+use super::entry::{KnownNeighbour, NeighbourEntry, NeighbourState, Visible};
 use crate::rate_limit::RateLimit;
 
 /// Between two questions (RFC 4861, section 10: RETRANS_TIMER).
@@ -74,6 +74,17 @@ pub struct Advertisement {
     pub solicited: bool,
     /// Whether it takes the place of another link address.
     pub overrides: bool,
+}
+
+/// How long after its last change something is to be done about an entry in this state; `None` for never.
+pub(super) fn period_of(state: NeighbourState) -> Option<Duration> {
+    match state {
+        NeighbourState::Incomplete | NeighbourState::Probe => Some(RETRANS),
+        NeighbourState::Reachable => Some(REACHABLE),
+        NeighbourState::Stale => Some(FORGOTTEN),
+        NeighbourState::Delay => Some(DELAY),
+        NeighbourState::Permanent => None,
+    }
 }
 
 /// All neighbours of all interfaces.
@@ -299,6 +310,11 @@ impl Neighbours {
     /// All neighbours with their states, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (NeighbourKey, NeighbourState, MacAddress)> {
         self.entries.iter().map(|(key, entry)| (*key, entry.state, entry.mac))
+    }
+
+    /// All neighbours as listings show them, in no order.
+    pub fn known(&self) -> impl Iterator<Item = KnownNeighbour> {
+        self.entries.iter().map(|(key, entry)| entry.known(key))
     }
 
     /// Whether a neighbour has been asked and has not answered yet.

@@ -98,6 +98,8 @@ pub enum RouteError {
 #[derive(Clone, Debug)]
 pub struct Routes {
     hops: Vec<Hop>,
+    /// The prefixes in order, for listings.
+    ways: Box<[(Prefix, HopId)]>,
     v4: DirectTable,
     v6: Lpm<u128>,
 }
@@ -167,6 +169,7 @@ impl Routes {
         let mut hops = before.map_or_else(|| vec![Hop::None], |before| before.hops.clone());
         let mut known: HashMap<Hop, u16> = hops.iter().copied().zip(0..).collect();
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        let mut listed = Vec::with_capacity(ways.len());
         for ((address, length), hop) in ways {
             let id = match known.get(hop) {
                 Some(id) => *id,
@@ -177,13 +180,19 @@ impl Routes {
                     id
                 }
             };
+            listed.push((Prefix::containing(*address, *length), HopId(id)));
             match address {
                 IpAddr::V4(address) => v4.push((address.to_bits(), *length, id)),
                 IpAddr::V6(address) => v6.push((address.to_bits(), *length, id)),
             }
         }
         let v4 = DirectTable::new(v4, before.map(|before| &before.v4));
-        Ok(Routes { hops, v4, v6: Lpm::new(v6) })
+        Ok(Routes { hops, ways: listed.into(), v4, v6: Lpm::new(v6) })
+    }
+
+    /// The prefixes that lead somewhere with their hops, those of IPv4 first: given routes, links, and addresses of the machine.
+    pub fn ways(&self) -> impl Iterator<Item = (Prefix, Hop)> {
+        self.ways.iter().map(|(prefix, id)| (*prefix, self.hop(*id)))
     }
 
     /// The hop to an address of IPv4.

@@ -16,7 +16,10 @@ pub use self::order::{OrderError, SortOrder};
 pub use self::selection::{Page, Selection};
 pub use self::sort_key::SortKey;
 pub use self::text_table::TextTable;
-use super::{BackendLine, ConnectionLine, ConnectionsRequest, RuleLine};
+use super::{
+    BackendLine, ConnectionLine, ConnectionsRequest, LaneLine, NeighbourLine, RouteLine, RuleLine,
+    ShardLine,
+};
 
 /// Rows of a page unless more or fewer are requested.
 pub const DEFAULT_LIMIT: u32 = 10_000;
@@ -74,6 +77,14 @@ pub enum Listing {
     Rules,
     /// The backends of a load balancer.
     Backends,
+    /// The neighbours on the links of devices.
+    Neighbours,
+    /// The routes of the network layer.
+    Routes,
+    /// The lanes.
+    Lanes,
+    /// The shards.
+    Shards,
 }
 
 /// Rows of one listing.
@@ -86,6 +97,14 @@ pub enum Rows {
     Rules(Vec<RuleLine>),
     /// Backends of a load balancer.
     Backends(Vec<BackendLine>),
+    /// Neighbours on the links of devices.
+    Neighbours(Vec<NeighbourLine>),
+    /// Routes of the network layer.
+    Routes(Vec<RouteLine>),
+    /// Lanes.
+    Lanes(Vec<LaneLine>),
+    /// Shards.
+    Shards(Vec<ShardLine>),
 }
 
 /// The type of a listing's rows.

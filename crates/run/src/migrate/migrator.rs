@@ -77,6 +77,8 @@ pub struct Migrator {
     placed: Vec<LaneId>,
     /// Per shard, whether it is moving.
     moving: Vec<bool>,
+    /// Per shard, how many moves have begun.
+    moves: Vec<u32>,
     batches: Vec<Batch>,
     moved: u64,
     durations: Histogram,
@@ -127,6 +129,7 @@ impl Migrator {
             queues: QueueMap::default(),
             placed: owners.clone(),
             moving: vec![false; owners.len()],
+            moves: vec![0; owners.len()],
             owners,
             batches: Vec::new(),
             moved: 0,
@@ -177,6 +180,11 @@ impl Migrator {
         self.moved
     }
 
+    /// How many times each shard was moved, counted from the start of each move.
+    pub fn moves(&self) -> &[u32] {
+        &self.moves
+    }
+
     /// Nanoseconds from the start of a move to the shard's arrival.
     pub fn durations(&self) -> &Histogram {
         &self.durations
@@ -201,6 +209,7 @@ impl Migrator {
         for &Move { shard, to, .. } in moves {
             self.owners[shard.index()] = to;
             self.moving[shard.index()] = true;
+            self.moves[shard.index()] += 1;
             self.send(to, Command::Expect { shard, pending_acks, sent: now });
         }
         let stage = Stage::Ready(moves.len());

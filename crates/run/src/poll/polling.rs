@@ -93,6 +93,11 @@ impl Polling {
         self.mode
     }
 
+    /// Whether each lane has one worker: worker n has the lanes n, n + workers, and so on.
+    pub fn binds_lanes(&self) -> bool {
+        matches!(self.workers, Workers::Bound(_))
+    }
+
     /// The work of a worker to which these lanes are bound, where lanes are; none if there are none.
     pub(crate) fn shift(&self, bound: Vec<LaneId>) -> Option<Shift> {
         match &self.workers {

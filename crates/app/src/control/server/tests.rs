@@ -38,6 +38,9 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         in_use: Vec::new(),
         links: Arc::default(),
         ports: None,
+        network: None,
+        followed: None,
+        cores: Vec::new(),
         rules: Arc::default(),
         service: None,
     };
