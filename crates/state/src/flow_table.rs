@@ -27,6 +27,7 @@ mod prefetch_hint;
 mod states;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub use open_flows::{
 };
 pub use prefetch_hint::PrefetchHint;
 pub use states::{OpenFlow, StateRefs, StateSet};
+pub use walk::{AwayFlow, WalkedFlow};
 
 use arena::SharedArena;
 use bucket::DETACHED;

@@ -19,10 +19,10 @@ pub mod txn;
 pub use deadline_wheel::DeadlineWheel;
 pub use flow_hash::{FlowHash, FlowHasher};
 pub use flow_table::{
-    AliasError, Arena, ArenaError, Detached, DetachedFlow, EntryColumn, Expiry, FlowId, FlowMarks,
-    FlowMut, FlowTable, Handle, LayoutError, OPEN_FLOWS, OpenDetached, OpenFlow, OpenFlows,
-    PrefetchHint, Probe, Reclaimed, ShardLocals, StateBits, StateColumnMut, StateLayout, StateRefs,
-    StateSet, TableConfig, TableCounts, TableFull, TimePlace, prefetch_line,
+    AliasError, Arena, ArenaError, AwayFlow, Detached, DetachedFlow, EntryColumn, Expiry, FlowId,
+    FlowMarks, FlowMut, FlowTable, Handle, LayoutError, OPEN_FLOWS, OpenDetached, OpenFlow,
+    OpenFlows, PrefetchHint, Probe, Reclaimed, ShardLocals, StateBits, StateColumnMut, StateLayout,
+    StateRefs, StateSet, TableConfig, TableCounts, TableFull, TimePlace, WalkedFlow, prefetch_line,
 };
 pub use fragment::{DatagramId, FragmentConfig, FragmentTracker, Tracked};
 pub use gauges::Gauges;

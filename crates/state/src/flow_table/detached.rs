@@ -80,6 +80,19 @@ struct Keys {
     bound: Time,
 }
 
+impl DetachedFlows {
+    /// The number, the bound and the keys of the flow in entry `index`.
+    pub(super) fn of_flow(&self, index: u32) -> Option<(u32, Time, [FlowKey; 2])> {
+        let keys = self.keys.get(&index).filter(|keys| keys.flow == index)?;
+        Some((keys.number, keys.bound, keys.keys))
+    }
+
+    /// The keys in entry `index`, of whichever flow.
+    pub(super) fn keys_at(&self, index: u32) -> Option<[FlowKey; 2]> {
+        self.keys.get(&index).map(|keys| keys.keys)
+    }
+}
+
 /// Spreads small numbers. They are the table's own, so nobody can choose them.
 #[derive(Default)]
 struct NumberHasher(u64);

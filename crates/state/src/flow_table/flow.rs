@@ -195,6 +195,12 @@ impl<'a> FlowMut<'a> {
         late
     }
 
+    /// The devices at which the latest packets from the key's first end and from its second end arrived;
+    /// [`DeviceId::NONE`] where none has.
+    pub fn devices(&self) -> [DeviceId; 2] {
+        self.hot().devices
+    }
+
     /// What the entry holds of the flow now, for [`FlowMut::set_marks`] to go back to.
     #[inline]
     pub fn marks(&self) -> FlowMarks {
