@@ -87,10 +87,12 @@ pub use rheostat_nf::registry::{
 };
 pub use rheostat_nf::{
     Abort, Admission, Ahead, AnyChain, Chain, Chain2, Cx, DynamicChain, Ending, FunctionSpec,
-    NetworkFunction, Outcome, Packet, Prefetch, ShardInfo, ShardState, Stage, Steady, Verdict,
+    ListCx, ListMethods, Lists, NetworkFunction, Outcome, Packet, Prefetch, ShardInfo, ShardState,
+    Stage, Steady, Verdict,
 };
 pub use rheostat_nf::{ChainError, Link, link, shared_link};
 pub use rheostat_packet::{FlowKey, Headers, wire};
+pub use rheostat_run::listing::ListedFields;
 pub use rheostat_run::{Metrics, Unusual};
 pub use rheostat_settings::{declared, settings};
 pub use rheostat_state::StateLayout;

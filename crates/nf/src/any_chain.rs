@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rheostat_base::sync::succession::Succession;
 use rheostat_base::{LaneId, ShardId};
 use rheostat_ip::Network;
+use rheostat_run::listing::WalkBoard;
 use rheostat_run::{Routes, Service};
 use rheostat_state::txn::Objects;
 use rheostat_state::{
@@ -52,6 +53,7 @@ pub struct AnyChain {
     objects: Option<Objects>,
     is_stateful: bool,
     is_shared: bool,
+    walks: Arc<WalkBoard>,
 }
 
 impl AnyChain {
@@ -69,6 +71,7 @@ impl AnyChain {
             is_shared: C::SHARED,
             chain: Arc::new(Lineage { chains: Arc::new(Succession::new(chain)) }),
             layout: Arc::new(layout),
+            walks: Arc::default(),
         }
     }
 
@@ -152,6 +155,11 @@ impl AnyChain {
         self.objects.as_ref()
     }
 
+    /// Where clients begin walks through what the shards of the chain's lanes hold.
+    pub fn walks(&self) -> &Arc<WalkBoard> {
+        &self.walks
+    }
+
     /// Where the functions have their states in an entry.
     pub fn layout(&self) -> &StateLayout {
         &self.layout
@@ -211,7 +219,7 @@ impl AnyChain {
         routes: &Routes,
         network: Option<&Arc<Network>>,
     ) -> Box<dyn Service> {
-        self.chain.service(lane, routes.clone(), network.cloned())
+        self.chain.service(lane, routes.clone(), network.cloned(), self.walks.clone())
     }
 }
 
@@ -236,6 +244,7 @@ trait Erased: Any + Send + Sync {
         lane: LaneId,
         routes: Routes,
         network: Option<Arc<Network>>,
+        walks: Arc<WalkBoard>,
     ) -> Box<dyn Service>;
     /// The chain in force.
     fn in_force(&self) -> Arc<dyn Any + Send + Sync>;
@@ -286,8 +295,9 @@ impl<C: Chain> Erased for Lineage<C> {
         lane: LaneId,
         routes: Routes,
         network: Option<Arc<Network>>,
+        walks: Arc<WalkBoard>,
     ) -> Box<dyn Service> {
-        let service = ChainService::following(&self.chains, lane, routes);
+        let service = ChainService::following(&self.chains, lane, routes).with_walks(walks);
         match network {
             Some(network) => Box::new(service.with_network(network)),
             None => Box::new(service),

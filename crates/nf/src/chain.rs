@@ -15,6 +15,7 @@ pub use visit::Visit;
 
 use rheostat_base::Counter;
 use rheostat_run::Metrics;
+use rheostat_run::listing::ListedFields;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 
@@ -22,6 +23,7 @@ use crate::chain_service::FastPath;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::function_spec::FunctionSpec;
+use crate::listing::{ListedFlow, WantedEntries};
 use crate::packet::Packet;
 use crate::reading::{Reading, Unread};
 use crate::steady::SteadyChain;
@@ -155,6 +157,17 @@ pub trait Chain: Send + Sync + 'static {
 
     /// The run is over: ends flows that are not in the table of the shard, if a function wants that.
     fn stopped(&self, _shard: &mut Self::Shard, _scope: &mut Scope<'_>) {}
+
+    /// Adds what each function with a state of the flow lists of it.
+    fn list(&self, _shard: &Self::Shard, _flow: &mut ListedFlow<'_, '_>) {}
+
+    /// Adds entries that a function has in tables of its own in the shard, and returns the number of the next one.
+    fn entries(&self, _shard: &Self::Shard, _wanted: WantedEntries<'_>) -> Option<u32> {
+        None
+    }
+
+    /// Adds the entries of the function with this name that are the same in all shards.
+    fn fixed_entries(&self, _function: &str, _into: &mut Vec<ListedFields>) {}
 
     /// Adds what the functions have counted in one shard to the metrics of a run; with `None`, what they have counted in shared
     /// objects.

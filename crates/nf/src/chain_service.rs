@@ -14,6 +14,7 @@ mod offloading;
 mod routed;
 mod shared_burst;
 mod transaction;
+mod walking;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use rheostat_base::sync::succession::{Follower, Succession};
 use rheostat_base::{Counter, DropReason, LaneId, ShardId, Time};
 use rheostat_ip::{Admission, Stack};
 use rheostat_packet::{BURST, Mbuf};
+use rheostat_run::listing::WalkBoard;
 use rheostat_run::{
     Batch, BurstStage, Metrics, MetricsPart, OffloadingService, Output, PacketInfo, Routes,
     Service, ServiceSpec, ShardSet,
@@ -33,6 +35,7 @@ pub(crate) use self::fast_path::{FastPath, FastPathCx};
 use self::journal::Journal;
 use self::routed::goes_to_chain;
 use self::shared_burst::Transactions;
+use self::walking::Walking;
 use crate::chain::Chain;
 use crate::chain_shard::ChainShard;
 use crate::cx::Outbox;
@@ -75,6 +78,8 @@ pub struct ChainService<C: Chain> {
     next_tick: Time,
     /// Packets since shards were last visited.
     packets: usize,
+    /// The lane's part in lists of what its shards hold.
+    walking: Walking,
 }
 
 impl<C: Chain> ChainService<C> {
@@ -117,7 +122,14 @@ impl<C: Chain> ChainService<C> {
             next_shard: ShardId(0),
             next_tick: Time::ZERO,
             packets: 0,
+            walking: Walking::new(Arc::default()),
         }
+    }
+
+    /// The same, which takes part in the walks of this board.
+    #[must_use]
+    pub fn with_walks(self, board: Arc<WalkBoard>) -> ChainService<C> {
+        ChainService { walking: Walking::new(board), ..self }
     }
 
     /// The third stage: runs the chain on each packet and does what it decides. Packets that are to be forwarded stay where they
@@ -461,11 +473,18 @@ impl<C: Chain> Service for ChainService<C> {
     fn tick(&mut self, shards: &mut ShardSet, out: &mut Output, now: Time) {
         self.keep_up(shards);
         out.set_now(now);
+        let walks = self.walking.is_due(now);
+        if walks {
+            self.open_transactions(out);
+            self.walk(shards, out, now);
+            self.send_originated(out);
+            self.end_burst(shards, out);
+        }
         if let Some(stack) = &mut self.stack {
             stack.tick(out);
-            if self.next_tick > now {
-                return;
-            }
+        }
+        if (walks || self.stack.is_some()) && self.next_tick > now {
+            return;
         }
         let owned = shards.owned().count() as u32;
         if owned == 0 {
@@ -478,6 +497,7 @@ impl<C: Chain> Service for ChainService<C> {
         if self.visit_row(row, shards, out, now) {
             self.next_tick = now + ROUND * row / owned;
             self.packets = 0;
+            self.walking.recount();
         }
         self.send_originated(out);
         self.end_burst(shards, out);
@@ -504,7 +524,8 @@ impl<C: Chain> Service for ChainService<C> {
 
     fn next_deadline(&self) -> Option<Time> {
         let of_stack = self.stack.as_ref().map(|stack| stack.next_deadline());
-        Some(of_stack.map_or(self.next_tick, |deadline| deadline.min(self.next_tick)))
+        let own = of_stack.map_or(self.next_tick, |deadline| deadline.min(self.next_tick));
+        Some(self.walking.next_deadline().map_or(own, |deadline| deadline.min(own)))
     }
 
     fn metrics(&self, part: MetricsPart<'_>, metrics: &mut Metrics) {

@@ -10,6 +10,7 @@ use crate::chain::dynamic::{LinkStage, Naming, OwnLink, PlacedLink};
 use crate::chain::{Mode, OnObjects, Owned, Stage};
 use crate::function::{NetworkFunction, NoShardState};
 use crate::function_spec::FunctionSpec;
+use crate::listing::{ListMethods, Lists};
 
 /// One function of a chain that is put together at run time ([`AnyChain::of`](crate::AnyChain::of)), without its type. Made by
 /// [`link`] and [`shared_link`].
@@ -27,7 +28,7 @@ pub trait Link: Any + Send + sealed::Place {
 }
 
 mod sealed {
-    use super::{LayoutError, LinkStage, Naming, StateLayout};
+    use super::{Any, LayoutError, LinkStage, Naming, StateLayout};
 
     #[expect(private_interfaces, reason = "links are placed in this crate alone")]
     pub trait Place {
@@ -40,6 +41,12 @@ mod sealed {
             layout: &mut StateLayout,
             own: Option<&StateLayout>,
         ) -> Result<Box<dyn LinkStage>, LayoutError>;
+
+        /// Lets the function be listed by a [`ListMethods`](super::ListMethods) of its type; `false` when this is one of another type.
+        fn set_listing(&mut self, listing: &dyn Any) -> bool;
+
+        /// Lets the function be listed under this name.
+        fn set_name(&mut self, name: &'static str);
     }
 }
 
@@ -61,10 +68,38 @@ where
 }
 
 pub(crate) fn link_in<F: NetworkFunction, M: Mode<F>>(function: F, mode: M) -> Box<dyn Link> {
-    Box::new(FunctionLink { spec: FunctionSpec::of(&function), function, mode })
+    let spec = FunctionSpec::of(&function);
+    let listed_as = spec.name;
+    Box::new(FunctionLink { spec, function, mode, listing: None, listed_as })
 }
 
 impl dyn Link {
+    /// The same link, which lists what the function, an `F`, implements in [`Lists`].
+    ///
+    /// # Panics
+    /// When the function is of another type.
+    #[must_use]
+    pub fn listing<F: Lists>(self: Box<Self>) -> Box<dyn Link> {
+        self.listed_by(Some(ListMethods::<F>::of()))
+    }
+
+    /// The same link, listed under this name in place of that of the function's type.
+    #[must_use]
+    pub fn listed_as(mut self: Box<Self>, name: &'static str) -> Box<dyn Link> {
+        self.set_name(name);
+        self
+    }
+
+    pub(crate) fn listed_by<F: NetworkFunction>(
+        mut self: Box<Self>,
+        listing: Option<ListMethods<F>>,
+    ) -> Box<dyn Link> {
+        if let Some(listing) = listing {
+            assert!(self.set_listing(&listing), "the listing of a function of another type");
+        }
+        self
+    }
+
     /// Whether the function is an `F` of this mode.
     pub(crate) fn is<F: NetworkFunction, M: Mode<F>>(&self) -> bool {
         (self as &dyn Any).is::<FunctionLink<F, M>>()
@@ -80,7 +115,8 @@ impl dyn Link {
     ) -> Result<Stage<F, M>, LayoutError> {
         let link: Box<dyn Any> = self;
         let Ok(link) = link.downcast::<FunctionLink<F, M>>() else { panic!("compared before") };
-        Stage::in_mode(link.function, link.mode, layout)
+        Ok(Stage::in_mode(link.function, link.mode, layout)?
+            .listed_by(link.listing, link.listed_as))
     }
 }
 
@@ -91,10 +127,12 @@ impl fmt::Debug for dyn Link {
 }
 
 /// A function that has no place in a chain yet.
-struct FunctionLink<F, M> {
+struct FunctionLink<F: NetworkFunction, M> {
     spec: FunctionSpec,
     function: F,
     mode: M,
+    listing: Option<ListMethods<F>>,
+    listed_as: &'static str,
 }
 
 impl<F: NetworkFunction, M: Mode<F>> sealed::Place for FunctionLink<F, M> {
@@ -105,14 +143,24 @@ impl<F: NetworkFunction, M: Mode<F>> sealed::Place for FunctionLink<F, M> {
         layout: &mut StateLayout,
         own: Option<&StateLayout>,
     ) -> Result<Box<dyn LinkStage>, LayoutError> {
-        let FunctionLink { function, mode, .. } = *self;
+        let FunctionLink { function, mode, listing, listed_as, .. } = *self;
         if naming == Naming::Own {
             let mut layout = own.map_or_else(StateLayout::new, StateLayout::again);
-            return Ok(Box::new(OwnLink::new(Stage::new(function, &mut layout)?, layout)));
+            let stage = Stage::new(function, &mut layout)?.listed_by(listing, listed_as);
+            return Ok(Box::new(OwnLink::new(stage, layout)));
         }
-        let stage = Stage::in_mode(function, mode, layout)?;
+        let stage = Stage::in_mode(function, mode, layout)?.listed_by(listing, listed_as);
         let deadline = if has_deadline { Some(layout.reserve_time()?) } else { None };
         Ok(Box::new(PlacedLink::new(stage, naming, deadline)))
+    }
+
+    fn set_listing(&mut self, listing: &dyn Any) -> bool {
+        self.listing = listing.downcast_ref::<ListMethods<F>>().copied();
+        self.listing.is_some()
+    }
+
+    fn set_name(&mut self, name: &'static str) {
+        self.listed_as = name;
     }
 }
 

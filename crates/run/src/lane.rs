@@ -113,6 +113,8 @@ pub struct Lane {
     /// Whether the lane does work that the service puts off.
     puts_off: bool,
     time: TimeSource,
+    /// Whether the service has a tick at the end of the poll, whatever its deadline.
+    needs_tick: bool,
     /// Packets to treat as unusual ones.
     unusual: Unusual,
     /// When the last poll began.
@@ -189,6 +191,7 @@ impl Lane {
             puts_off: config.service.deferred().is_some_and(|work| work.pool_client().is_none()),
             service: config.service,
             time: config.time,
+            needs_tick: false,
             unusual: Unusual::default(),
             polled: Time::ZERO,
             latest: Time::ZERO,
@@ -408,7 +411,9 @@ impl Lane {
         // Other lanes' packets first: they have waited longer.
         let taken = self.take_handed_off();
         let PolledPackets { received, bursts, completed } = self.receive_and_complete(now);
-        if self.service.next_deadline().is_some_and(|due| due <= self.latest) {
+        let is_due = self.service.next_deadline().is_some_and(|due| due <= self.latest);
+        if is_due || self.needs_tick {
+            self.needs_tick = false;
             let mut shards = Visit(&mut self.shards);
             self.service.tick(&mut shards, &mut self.out, self.latest);
             drop(shards);

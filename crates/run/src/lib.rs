@@ -10,6 +10,7 @@ mod home_deadlines;
 pub mod invariant;
 mod joint_shards;
 pub mod lane;
+pub mod listing;
 mod live_metrics;
 pub mod load;
 pub mod metrics;

@@ -2,6 +2,7 @@
 
 use rheostat_base::Counter;
 use rheostat_run::Metrics;
+use rheostat_run::listing::ListedFields;
 use rheostat_state::FlowMut;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Side;
@@ -12,6 +13,7 @@ use crate::chain_service::FastPath;
 use crate::cx::Scope;
 use crate::function::{Ahead, ShardInfo};
 use crate::function_spec::FunctionSpec;
+use crate::listing::{ListedFlow, WantedEntries};
 use crate::packet::Packet;
 use crate::steady::SteadyChain;
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -145,6 +147,28 @@ impl<A: CompiledChain, B: CompiledChain> Chain for Chain2<A, B> {
     fn periodic(&self, (a, b): &mut Self::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.0.periodic(a, scope)?;
         self.1.periodic(b, scope)
+    }
+
+    fn list(&self, (a, b): &Self::Shard, flow: &mut ListedFlow<'_, '_>) {
+        self.0.list(a, flow);
+        self.1.list(b, flow);
+    }
+
+    fn entries(&self, (a, b): &Self::Shard, wanted: WantedEntries<'_>) -> Option<u32> {
+        let WantedEntries { function, now, from, most, into } = wanted;
+        let next = self.0.entries(a, WantedEntries { function, now, from, most, into });
+        // Of two functions with one name, the first lists.
+        let is_first = next.is_some() || !into.is_empty();
+        if is_first {
+            next
+        } else {
+            self.1.entries(b, WantedEntries { function, now, from, most, into })
+        }
+    }
+
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>) {
+        self.0.fixed_entries(function, into);
+        self.1.fixed_entries(function, into);
     }
 
     fn metrics(&self, shard: Option<&Self::Shard>, metrics: &mut Metrics) {

@@ -20,6 +20,7 @@ use std::fmt;
 
 use rheostat_base::{Counter, Time};
 use rheostat_run::Metrics;
+use rheostat_run::listing::ListedFields;
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, StateBits};
 use rheostat_steer::Side;
@@ -37,6 +38,7 @@ use crate::chain_service::FastPath;
 use crate::cx::{DEFAULT_LIFETIME, Scope};
 use crate::function::{Ahead, ShardInfo};
 use crate::function_spec::FunctionSpec;
+use crate::listing::{ListedFlow, WantedEntries};
 use crate::packet::Packet;
 use crate::packet_log::{LogMark, PacketLog};
 use crate::verdict::{Ending, Outcome, Verdict};
@@ -297,6 +299,25 @@ impl Chain for DynamicChain {
         for (link, state) in self.links.iter().zip(&mut shard.states) {
             let _ = link.handle(&mut **state, scope, &mut Event::Stopped);
         }
+    }
+
+    fn list(&self, shard: &DynamicShard, flow: &mut ListedFlow<'_, '_>) {
+        let each = self.links.iter().zip(&shard.states);
+        each.for_each(|(link, state)| link.list(&**state, flow));
+    }
+
+    fn entries(&self, shard: &DynamicShard, wanted: WantedEntries<'_>) -> Option<u32> {
+        let WantedEntries { function, now, from, most, into } = wanted;
+        let mut each = self.links.iter().zip(&shard.states);
+        // Of several functions with one name, the first that has entries lists them.
+        each.find_map(|(link, state)| {
+            let next = link.entries(&**state, WantedEntries { function, now, from, most, into });
+            (next.is_some() || !into.is_empty()).then_some(next)
+        })?
+    }
+
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>) {
+        self.links.iter().for_each(|link| link.fixed_entries(function, into));
     }
 
     fn metrics(&self, shard: Option<&DynamicShard>, metrics: &mut Metrics) {

@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 
-use rheostat_base::Counter;
+use rheostat_base::{Counter, DeviceId};
+use rheostat_packet::FlowKey;
 use rheostat_run::Metrics;
 use rheostat_run::Step;
+use rheostat_run::listing::{FunctionFields, ListedFields};
 use rheostat_state::txn::Objects;
 use rheostat_state::{FlowMut, Handle, LayoutError, StateLayout};
 
@@ -15,6 +17,7 @@ use crate::chain_service::FastPath;
 use crate::cx::{Cx, Scope};
 use crate::function::{Ahead, NetworkFunction, NoShardState, Prefetch, ShardInfo, ShardState};
 use crate::function_spec::FunctionSpec;
+use crate::listing::{ListCx, ListMethods, ListedFlow, Lists, WantedEntries};
 use crate::packet::Packet;
 use crate::reading::Reading;
 use crate::steady::{Steady, SteadyChain, SteadyStage};
@@ -50,6 +53,9 @@ pub struct Stage<F: NetworkFunction, M = Owned> {
     pub(crate) function: F,
     pub(crate) handle: Handle<F::Flow>,
     mode: M,
+    listing: Option<ListMethods<F>>,
+    /// The name under which it is listed.
+    listed_as: &'static str,
 }
 
 impl<F: NetworkFunction> Stage<F> {
@@ -88,7 +94,47 @@ impl<F: NetworkFunction, M: Mode<F>> Stage<F, M> {
         layout: &mut StateLayout,
     ) -> Result<Stage<F, M>, LayoutError> {
         let (spec, handle) = (FunctionSpec::of(&function), layout.reserve()?);
-        Ok(Stage { spec, function, handle, mode })
+        let listed_as = spec.name;
+        Ok(Stage { spec, function, handle, mode, listing: None, listed_as })
+    }
+
+    /// The same, which lists what the function implements in [`Lists`].
+    #[must_use]
+    pub fn listing(self) -> Stage<F, M>
+    where
+        F: Lists,
+    {
+        let listed_as = self.listed_as;
+        self.listed_by(Some(ListMethods::of()), listed_as)
+    }
+
+    pub(crate) fn listed_by(
+        self,
+        listing: Option<ListMethods<F>>,
+        listed_as: &'static str,
+    ) -> Stage<F, M> {
+        Stage { listing, listed_as, ..self }
+    }
+
+    /// What the function lists of a flow with this state.
+    fn fields(&self, cx: ListCx<'_, F::Shard>, key: &FlowKey, state: &F::Flow) -> FunctionFields {
+        let mut fields = ListedFields::default();
+        if let Some(listing) = self.listing {
+            (listing.list)(&self.function, cx, key, state, &mut fields);
+        }
+        FunctionFields { function: self.listed_as, fields }
+    }
+
+    /// Adds what the function lists of a flow whose state lies elsewhere than in the flow's entry.
+    pub(super) fn list_state(
+        &self,
+        shard: &F::Shard,
+        listed: &mut ListedFlow<'_, '_>,
+        state: &F::Flow,
+    ) {
+        let cx = ListCx { now: listed.now, shard, devices: listed.flow.devices() };
+        let fields = self.fields(cx, listed.key, state);
+        listed.into.push(fields);
     }
 
     /// Gives up the state of a flow that lives on for other functions.
@@ -292,6 +338,32 @@ impl<F: NetworkFunction, M: Mode<F>> Chain for Stage<F, M> {
 
     fn periodic(&self, shard: &mut F::Shard, scope: &mut Scope<'_>) -> Outcome<()> {
         self.function.periodic(&mut scope.cx(shard))
+    }
+
+    fn list(&self, shard: &F::Shard, flow: &mut ListedFlow<'_, '_>) {
+        let ListedFlow { now, key, flow, into } = flow;
+        let devices = flow.devices();
+        if let Some(state) = flow.state(self.handle) {
+            into.push(self.fields(ListCx { now: *now, shard, devices }, key, state));
+        }
+    }
+
+    fn entries(&self, shard: &F::Shard, wanted: WantedEntries<'_>) -> Option<u32> {
+        let WantedEntries { function, now, from, most, into } = wanted;
+        let listing = self.listing.filter(|_| function == self.listed_as)?;
+        (listing.entries)(
+            &self.function,
+            ListCx { now, shard, devices: [DeviceId::NONE; 2] },
+            from,
+            most,
+            into,
+        )
+    }
+
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>) {
+        if let Some(listing) = self.listing.filter(|_| function == self.listed_as) {
+            (listing.fixed_entries)(&self.function, into);
+        }
     }
 
     fn metrics(&self, shard: Option<&F::Shard>, metrics: &mut Metrics) {

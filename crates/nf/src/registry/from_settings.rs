@@ -18,6 +18,7 @@ use super::{
 use crate::chain::{Mode, OnObjects, Owned};
 use crate::function::{NetworkFunction, NoShardState};
 use crate::link::link_in;
+use crate::listing::ListMethods;
 
 /// A network function that is built of the settings in its table of a configuration.
 #[diagnostic::on_unimplemented(
@@ -36,6 +37,9 @@ pub trait FromSettings: NetworkFunction + Sized {
 
     /// The drop reasons that it adds to those of rheostat.
     const DROP_REASONS: &'static [&'static OwnDropReason] = &[];
+
+    /// What the function lists while a run goes on: `Some(ListMethods::of())` for one that implements [`Lists`](crate::Lists).
+    const LISTS: Option<ListMethods<Self>> = None;
 
     /// Builds the function, when a run starts.
     ///
@@ -141,7 +145,8 @@ impl<F: FromSettings, M: Mode<F>> FunctionSettings for Typed<F, M> {
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let function = F::from_settings(&self.settings, cx)?;
         let (handed, rules) = (function.handed(), function.rules());
-        Ok(Built { handed, rules, ..Built::of(link_in(function, M::of(cx.objects))) })
+        let link = link_in(function, M::of(cx.objects)).listed_by(F::LISTS);
+        Ok(Built { handed, rules, ..Built::of(link) })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {

@@ -112,6 +112,7 @@ impl Lane {
             }
             Command::Offload { to, share } => self.offload_to(to, share),
             Command::OffloadShares { to, shares } => self.offload_shares(to, shares),
+            Command::Tick => self.needs_tick = true,
             Command::Count(request) => request.answer(self.id, &*self.service, &mut self.shards),
         }
     }

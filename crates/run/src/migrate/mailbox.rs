@@ -54,6 +54,8 @@ pub enum Command {
         /// By shard, where [`Load::FULL`] stands for all of its work.
         shares: Vec<(ShardId, Load)>,
     },
+    /// The service has a tick at once, to see what clients request of it.
+    Tick,
     /// The lane adds its counts to the answer.
     Count(Arc<MetricsRequest>),
 }

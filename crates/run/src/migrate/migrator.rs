@@ -260,6 +260,16 @@ impl Migrator {
         }
     }
 
+    /// Lets the service of each lane have a tick at the lane's next poll, so that it sees what clients request of it; lanes that
+    /// sleep wake. Not those that have yet to read a command: their services see it at their next regular tick.
+    pub fn call_services(&mut self) {
+        for lane in (0..self.lanes.len()).map(|lane| LaneId(lane as u16)) {
+            if self.lanes[lane.index()].is_empty() {
+                self.send(lane, Command::Tick);
+            }
+        }
+    }
+
     /// Gives the commands about offloading whose lanes have read all others.
     fn give_offloads(&mut self) {
         let lanes = &self.lanes;

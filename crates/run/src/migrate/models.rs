@@ -84,7 +84,10 @@ impl Heir {
                     self.outbound.send_control(Control::Redirected);
                 }
                 Command::Release { .. } => unreachable!("it has no shard"),
-                Command::Offload { .. } | Command::OffloadShares { .. } | Command::Count(_) => {
+                Command::Offload { .. }
+                | Command::OffloadShares { .. }
+                | Command::Tick
+                | Command::Count(_) => {
                     unreachable!("no flow leaves")
                 }
             }

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use rheostat_base::{Counter, Nanos};
 use rheostat_run::Metrics;
+use rheostat_run::listing::ListedFields;
 use rheostat_state::txn::Objects;
 use rheostat_state::{EntryColumn, FlowMut, StateBits, StateLayout, TimePlace};
 
@@ -14,6 +15,7 @@ use super::steady_run::{self, Decided, SteadyRun, Undecided};
 use crate::chain::{BytesBeside, Chain, Mode, Stage, Visit};
 use crate::cx::Scope;
 use crate::function::{Ahead, NetworkFunction, ShardInfo};
+use crate::listing::{ListedFlow, WantedEntries};
 use crate::packet::Packet;
 use crate::steady::Steady;
 use crate::verdict::{Outcome, Verdict};
@@ -81,6 +83,15 @@ pub(crate) trait LinkStage: Any + Send + Sync {
 
     /// As [`Chain::metrics`].
     fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics);
+
+    /// As [`Chain::list`].
+    fn list(&self, _shard: &LinkShard, _flow: &mut ListedFlow<'_, '_>) {}
+
+    /// As [`Chain::entries`].
+    fn entries(&self, shard: &LinkShard, wanted: WantedEntries<'_>) -> Option<u32>;
+
+    /// As [`Chain::fixed_entries`].
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>);
 
     /// The deadline that the function has of its own, if it has one.
     fn deadline(&self) -> Option<OwnDeadline> {
@@ -275,6 +286,18 @@ impl<F: NetworkFunction, M: Mode<F>> LinkStage for PlacedLink<F, M> {
     fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics) {
         let shard = shard.map(|shard| &by_type::<Local<F>>(shard).shard);
         self.stage.metrics(shard, metrics);
+    }
+
+    fn list(&self, shard: &LinkShard, flow: &mut ListedFlow<'_, '_>) {
+        self.stage.list(&by_type::<Local<F>>(shard).shard, flow);
+    }
+
+    fn entries(&self, shard: &LinkShard, wanted: WantedEntries<'_>) -> Option<u32> {
+        self.stage.entries(&by_type::<Local<F>>(shard).shard, wanted)
+    }
+
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>) {
+        self.stage.fixed_entries(function, into);
     }
 
     fn deadline(&self) -> Option<OwnDeadline> {

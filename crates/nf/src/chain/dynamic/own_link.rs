@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rheostat_base::{DropReason, Time};
 use rheostat_packet::{FlowKey, Tuple};
+use rheostat_run::listing::ListedFields;
 use rheostat_run::{Metrics, PacketKind, Placement};
 use rheostat_state::txn::Abort;
 use rheostat_state::{FlowId, FlowTable, Probe, StateLayout, TableConfig};
-use rheostat_steer::Steering;
+use rheostat_steer::{Side, Steering};
 
 use super::event::Event;
 use super::link_stage::{LinkShard, LinkStage, LinkVisit, by_type, wrong_type};
@@ -17,6 +18,7 @@ use super::steady_run::{self, Decided, SteadyRun, Undecided};
 use crate::chain::{BytesBeside, Chain, Stage, Visit};
 use crate::cx::{DEFAULT_LIFETIME, Requests, Scope};
 use crate::function::{NetworkFunction, ShardInfo};
+use crate::listing::{ListedFlow, WantedEntries};
 use crate::packet::Packet;
 use crate::verdict::{Ending, Outcome, Verdict};
 
@@ -306,6 +308,27 @@ impl<F: NetworkFunction> LinkStage for OwnLink<F> {
     fn metrics(&self, shard: Option<&LinkShard>, metrics: &mut Metrics) {
         let shard = shard.map(|shard| &by_type::<Local<F>>(shard).shard);
         self.stage.metrics(shard, metrics);
+    }
+
+    /// What the function knows of the flow of its own that has the key of the chain's flow, on either side of a translation.
+    fn list(&self, shard: &LinkShard, listed: &mut ListedFlow<'_, '_>) {
+        let Local::<F> { shard, table, names } = by_type(shard);
+        let Some(table) = table else { return };
+        let keys = [Some(*listed.key), listed.flow.alias()];
+        let own = |key: FlowKey| names.steering.reduced(key, Side::Inside);
+        let state = keys.into_iter().flatten().map(own).find_map(|key| {
+            let (_, state, _) = table.look_at(table.hash_of(&key), &key, self.stage.handle)?;
+            Some(state)
+        });
+        state.into_iter().for_each(|state| self.stage.list_state(shard, listed, state));
+    }
+
+    fn entries(&self, shard: &LinkShard, wanted: WantedEntries<'_>) -> Option<u32> {
+        self.stage.entries(&by_type::<Local<F>>(shard).shard, wanted)
+    }
+
+    fn fixed_entries(&self, function: &str, into: &mut Vec<ListedFields>) {
+        self.stage.fixed_entries(function, into);
     }
 
     fn is_visitor(&self) -> bool {

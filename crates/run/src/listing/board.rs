@@ -1,0 +1,74 @@
+//! Where lanes see that clients have begun or ended walks: one word, which a lane compares at each tick of its service.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use thiserror::Error;
+
+use super::handle::WalkHandle;
+use super::walk::{Walk, WalkRequest};
+
+/// Walks at a time, so that clients together cost lanes no more than so many do.
+pub const WALKS: usize = 4;
+
+/// As many clients list as may at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{WALKS} clients list already: try again later")]
+pub struct TooManyWalks;
+
+/// The walks of a run.
+#[derive(Debug, Default)]
+pub struct WalkBoard {
+    word: AtomicU64,
+    walks: Mutex<Vec<Arc<Walk>>>,
+}
+
+impl WalkBoard {
+    /// Begins a walk through a run with so many lanes and shards. Lanes see it at their next tick, which
+    /// [`Migrator::call_services`](crate::Migrator::call_services) lets them have at once. Dropping the handle ends it.
+    ///
+    /// # Errors
+    /// [`TooManyWalks`] when as many are under way as may be.
+    pub fn begin(
+        self: &Arc<WalkBoard>,
+        request: WalkRequest,
+        lanes: usize,
+        shards: usize,
+    ) -> Result<WalkHandle, TooManyWalks> {
+        let walk = Arc::new(Walk::new(request, lanes, shards));
+        let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
+        if walks.len() >= WALKS {
+            return Err(TooManyWalks);
+        }
+        walks.push(walk.clone());
+        self.change();
+        drop(walks);
+        Ok(WalkHandle::new(walk, self.clone()))
+    }
+
+    /// A number that changes whenever walks begin or end.
+    #[inline(always)]
+    pub fn word(&self) -> u64 {
+        // Relaxed: the walks are behind a lock.
+        self.word.load(Ordering::Relaxed)
+    }
+
+    /// The walks under way; `None` when a client changes them at this moment. Never waits.
+    pub fn walks(&self) -> Option<Vec<Arc<Walk>>> {
+        match self.walks.try_lock() {
+            Ok(walks) => Some(walks.clone()),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(super) fn remove(&self, walk: &Arc<Walk>) {
+        let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
+        walks.retain(|other| !Arc::ptr_eq(other, walk));
+        self.change();
+    }
+
+    fn change(&self) {
+        self.word.fetch_add(1, Ordering::Relaxed);
+    }
+}
