@@ -36,3 +36,4 @@ mod timed;
 mod transactions;
 mod translation;
 mod visitors;
+mod walking;

@@ -11,6 +11,7 @@ use rheostat_io::{SimConfig, SimNic, Stepper, with_faults};
 use rheostat_nf::{AnyChain, ChainService, Stage};
 use rheostat_packet::{Mempool, MempoolConfig, PoolCache};
 use rheostat_run::invariant::Remains;
+use rheostat_run::listing::{WalkBoard, WalkHandle, WalkRequest};
 use rheostat_run::runtime::{build_lanes, remains, run_dry};
 use rheostat_run::{
     Classes, Lane, LaneSample, Routes, RuntimeConfig, Service, TimeSource, Unusual, Violation,
@@ -96,6 +97,7 @@ pub struct World {
     /// The buffers of the NIC.
     cache: PoolCache,
     shards: usize,
+    walks: Arc<WalkBoard>,
     /// The lane that [`World::round`] polls first: of claimants, each in its turn, so that all claim packets.
     first: usize,
     claimants: usize,
@@ -163,7 +165,8 @@ impl World {
         let config = FirewallConfig { tcp, half_open_per_shard, ..FirewallConfig::default() };
         let firewall = Firewall::new(config);
         let mut layout = StateLayout::new();
-        let chain = Arc::new(Stage::new(firewall, &mut layout).expect("room for one state"));
+        let stage = Stage::new(firewall, &mut layout).expect("room for one state");
+        let chain = Arc::new(stage.listing());
         let table = TableConfig { capacity: setup.flows, aliases: false };
         let hasher = FlowHasher::fixed();
         let fragments = FragmentConfig {
@@ -186,8 +189,8 @@ impl World {
         let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];
         let service = |lane| {
-            Box::new(wrap(lane, ChainService::new(chain.clone(), routes.clone())))
-                as Box<dyn Service>
+            let service = ChainService::new(chain.clone(), routes.clone());
+            Box::new(wrap(lane, service.with_walks(sharing.walks().clone()))) as Box<dyn Service>
         };
         let mut lanes = build_lanes(&config, &mut devices, service, shards).expect("lanes fit");
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(setup.unusual));
@@ -202,6 +205,7 @@ impl World {
             pool,
             cache,
             shards: setup.shards,
+            walks: sharing.walks().clone(),
             first: 0,
             claimants: setup.claimants,
         }
@@ -226,6 +230,11 @@ impl World {
     /// The table of the NIC.
     pub fn table(&self) -> Arc<dyn IndirectionTable> {
         self.device.table().expect("the NIC has one")
+    }
+
+    /// Begins a walk through the shards of the lanes.
+    pub fn walk(&self, request: WalkRequest) -> WalkHandle {
+        self.walks.begin(request, self.lanes.len(), self.shards).expect("few walks at a time")
     }
 
     /// Takes what has left since this was asked last.

@@ -6,6 +6,7 @@
 //! `staleness` ago.
 
 pub mod flow_counts;
+mod listing;
 mod registration;
 mod settings;
 

@@ -7,6 +7,7 @@
 pub mod connection;
 pub mod lifetimes;
 mod limits;
+mod listing;
 mod registration;
 mod rule_names;
 pub mod rule_set;

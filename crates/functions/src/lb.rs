@@ -16,6 +16,7 @@ mod error;
 pub mod health;
 mod keyed_hash;
 mod lifetime;
+mod listing;
 pub mod maglev;
 pub mod quic;
 mod registration;

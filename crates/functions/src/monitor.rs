@@ -3,7 +3,8 @@
 
 mod flow;
 pub mod flow_lines;
-pub mod log;
+pub mod listing;
+mod log;
 pub mod record;
 mod registration;
 mod settings;

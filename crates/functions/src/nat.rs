@@ -19,6 +19,7 @@ mod crowd;
 mod flow;
 mod forwards;
 mod lifetime;
+mod listing;
 mod log;
 mod mapped;
 mod mapping;

@@ -7,7 +7,8 @@
 pub mod classes;
 pub mod dscp;
 mod in_shards;
-pub mod marker;
+pub mod listing;
+mod marker;
 pub mod meter;
 pub mod quantity;
 mod registration;

@@ -5,6 +5,7 @@
 //! have tried, are shared by all lanes.
 
 pub mod host;
+mod listing;
 mod registration;
 mod settings;
 pub mod walk;

@@ -26,7 +26,8 @@ impl FunctionSettings for AntiDdosConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(shared_link(AntiDdos::new(self.clone(), cx.objects), cx.objects)))
+        let link = shared_link(AntiDdos::new(self.clone(), cx.objects), cx.objects);
+        Ok(Built::of(link.listing::<AntiDdos>()))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

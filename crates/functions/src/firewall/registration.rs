@@ -29,7 +29,7 @@ impl FunctionSettings for FirewallConfig {
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let firewall = Firewall::new(self.clone()).limited_by(cx.errors.clone());
         let rules: Option<Arc<dyn RuleList>> = Some(firewall.rule_counters());
-        Ok(Built { rules, ..Built::of(link(firewall)) })
+        Ok(Built { rules, ..Built::of(link(firewall).listing::<Firewall>()) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -157,7 +157,7 @@ pub struct Question {
 }
 
 impl Rule {
-    fn matches(&self, q: &Question) -> bool {
+    pub(super) fn matches(&self, q: &Question) -> bool {
         let port = |list: &PortList, pick: fn((u16, u16)) -> u16| {
             list.is_any() || q.ports.is_some_and(|ports| list.contains(pick(ports)))
         };

@@ -42,7 +42,7 @@ impl FunctionSettings for LbConfig {
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let lb = Lb::new(self.clone()).limited_by(cx.errors.clone());
         let control: Option<Arc<dyn Any + Send + Sync>> = Some(lb.board());
-        Ok(Built { control, ..Built::of(link(lb)) })
+        Ok(Built { control, ..Built::of(link(lb).listing::<Lb>()) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

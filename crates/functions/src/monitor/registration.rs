@@ -29,13 +29,16 @@ impl FunctionSettings for MonitorFunction {
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let config = self.monitor.clone();
         let Some(path) = self.log.as_ref().filter(|_| cx.runs) else {
-            return Ok(Built::of(link(Monitor::new(config, None))));
+            return Ok(Built::of(link(Monitor::new(config, None)).listing::<Monitor>()));
         };
         let log = MonitorLog::new();
         let interval = config.top.as_ref().and_then(|top| Some((top.interval?, top.listed)));
         let lines: Box<dyn Lines> = Box::new(FlowLines::new(log.clone(), interval));
         let monitor = Monitor::new(config, Some(log));
-        Ok(Built { log: Some((path.clone(), lines)), ..Built::of(link(monitor)) })
+        Ok(Built {
+            log: Some((path.clone(), lines)),
+            ..Built::of(link(monitor).listing::<Monitor>())
+        })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

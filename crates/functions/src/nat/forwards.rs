@@ -34,6 +34,13 @@ impl Forwards {
         self.by_internal.get(&(protocol, end.0, end.1)).copied()
     }
 
+    /// The ways in: protocol, external endpoint and inner one.
+    pub(super) fn inbound(&self) -> impl Iterator<Item = (u8, (Ipv4Addr, u16), (Ipv4Addr, u16))> {
+        self.by_external
+            .iter()
+            .map(|(&(protocol, address, port), &internal)| (protocol, (address, port), internal))
+    }
+
     /// The fixed translations, inner endpoint to external one.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u8, (Ipv4Addr, u16), (Ipv4Addr, u16))> {
         self.by_internal

@@ -171,6 +171,11 @@ impl Mapping {
         self.to_remote > 0 && self.remote == remote
     }
 
+    /// Flows on which inside has sent, and flows on which only outside has.
+    pub(super) fn flows(&self) -> (u32, u32) {
+        (self.firm + self.loose, self.unanswered.into())
+    }
+
     /// Since when it waits, in the order of all mappings of the shard.
     pub(super) fn waits_since(&self) -> u64 {
         self.waits_since
@@ -288,6 +293,18 @@ impl Mappings {
         debug_assert!(self.slots[slot as usize].is_unused(), "a mapping in use");
         self.unlink(MappingId(slot));
         self.free.push(slot);
+    }
+
+    /// The mappings in up to `most` slots from `from` on that have flows, and the next slot, if there is one.
+    pub(super) fn from(
+        &self,
+        from: u32,
+        most: usize,
+    ) -> (Option<u32>, impl Iterator<Item = &Mapping>) {
+        let first = self.slots.len().min(from as usize);
+        let end = self.slots.len().min(first.saturating_add(most));
+        let used = self.slots[first..end].iter().filter(|mapping| !mapping.is_unused());
+        ((end < self.slots.len()).then_some(end as u32), used)
     }
 
     /// How many there are.

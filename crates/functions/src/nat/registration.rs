@@ -53,7 +53,8 @@ impl FunctionSettings for NatFunction {
             return Ok(Built::of(shared_link(nat.limited_by(cx.errors.clone()), cx.objects)));
         }
         if !cx.runs {
-            return Ok(Built::of(link(Nat::new(config, None)?.limited_by(cx.errors.clone()))));
+            let nat = Nat::new(config, None)?.limited_by(cx.errors.clone());
+            return Ok(Built::of(link(nat).listing::<Nat>()));
         }
         let log = self.log.as_ref().map(|path| (path.clone(), MappingLog::new()));
         let usage = PortUsage::new(&config);
@@ -62,7 +63,7 @@ impl FunctionSettings for NatFunction {
         Ok(Built {
             log: log.map(|(path, log)| (path, Box::new(log) as Box<dyn Lines>)),
             ports: Some(Arc::new(usage)),
-            ..Built::of(link(nat))
+            ..Built::of(link(nat).listing::<Nat>())
         })
     }
 

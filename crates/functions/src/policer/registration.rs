@@ -42,7 +42,7 @@ impl FunctionSettings for PolicerConfig {
     }
 
     fn build(&self, _cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(link(Policer::new(self.clone()))))
+        Ok(Built::of(link(Policer::new(self.clone())).listing::<Policer>()))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

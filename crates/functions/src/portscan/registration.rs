@@ -26,7 +26,8 @@ impl FunctionSettings for PortscanConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(shared_link(Portscan::new(self.clone(), cx.objects), cx.objects)))
+        let link = shared_link(Portscan::new(self.clone(), cx.objects), cx.objects);
+        Ok(Built::of(link.listing::<Portscan>()))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
