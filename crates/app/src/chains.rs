@@ -67,7 +67,7 @@ pub(crate) fn build(
     for function in &config.chain {
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
         let Built { link, log, ports, rules, control, .. } = built;
-        links.extend(link);
+        links.extend(link.map(|link| link.listed_as(function.name())));
         let writer = log.map(|(path, lines)| LogWriter::start(&path, lines)).transpose()?;
         beside.writers.extend(writer);
         if let Some(ports) = ports {

@@ -33,6 +33,7 @@ mod man;
 mod memory;
 mod mtu;
 mod nat_host;
+mod nat_log;
 mod network;
 mod new;
 mod objectives;
@@ -144,6 +145,10 @@ enum Command {
     Routes(control::RoutesArgs),
     /// List the rules of a running instance's functions, with their hits.
     Rules(control::RulesArgs),
+    /// List or delete the flows of a running chain.
+    Flows(control::FlowsArgs),
+    /// List the mappings of a running NAT.
+    Nat(control::NatArgs),
     /// Show or rewrite the indirection table of a running instance's device.
     Table(control::TableArgs),
     /// Show what a policy would do with the load of a running instance, or of a capture, and why.
@@ -164,7 +169,7 @@ enum Command {
     Top(top::Args),
     /// Confirm a run that would end by itself (--for).
     Keep(control::KeepArgs),
-    /// Show which host has an external endpoint.
+    /// Older word for `nat --config`.
     NatHost(nat_host::Args),
     /// Measure what a chain costs.
     Bench(Box<bench::Args>),
@@ -227,6 +232,8 @@ fn main_of(app: &App) -> ExitCode {
         Command::Neighbours(args) => exit(control::neighbours(&args)),
         Command::Routes(args) => exit(control::routes(&args)),
         Command::Rules(args) => exit(control::rules(&args)),
+        Command::Flows(args) => exit(control::flows(&args)),
+        Command::Nat(args) => exit(control::nat(app, &args)),
         Command::Table(args) => exit(control::table(&args)),
         Command::Explain(args) => exit(explain::run(app, &args)),
         Command::Profile(args) => exit(profile::run(app, &args)),

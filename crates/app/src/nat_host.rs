@@ -1,7 +1,7 @@
-//! `rheo nat-host`: whose external endpoint it is, where that follows from the configuration.
+//! `rheo nat --config`, and its older word `rheo nat-host`: whose external endpoint it is, where that follows from the configuration.
 
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rheostat_control::{Config, LoadError, Overrides};
@@ -50,9 +50,25 @@ struct Found {
     host: Option<std::net::Ipv4Addr>,
 }
 
-/// Looks endpoints up.
+/// Looks endpoints up, and names the command that replaces this one.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
-    let (config, warnings) = Config::load(&args.config, &Overrides::default(), &app.registry)?;
+    err!(
+        "note: `rheo nat --config FILE --external ADDRESS:PORT` does this; nat-host goes with the next release"
+    );
+    print(app, &args.config, &args.endpoints, args.json)
+}
+
+/// Prints the hosts that have these endpoints by a configuration.
+///
+/// # Errors
+/// [`Error`] when they do not follow from it.
+pub(crate) fn print(
+    app: &App,
+    config: &Path,
+    endpoints: &[SocketAddrV4],
+    json: bool,
+) -> Result<ExitCode, Error> {
+    let (config, warnings) = Config::load(config, &Overrides::default(), &app.registry)?;
     if !warnings.is_empty() {
         out::report(&warnings);
     }
@@ -60,10 +76,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let nat = nat.filter(|nat| nat.deterministic);
     let pool = Pool::new(nat.ok_or(Error::NoBlocks)?)?;
     let mut all = true;
-    for &external in &args.endpoints {
+    for &external in endpoints {
         let host = pool.host_of(*external.ip(), external.port());
         all &= host.is_some();
-        if args.json {
+        if json {
             let line = serde_json::to_string(&Found { external, host });
             out!("{}", line.expect("addresses are always JSON"));
         } else {

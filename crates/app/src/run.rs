@@ -13,6 +13,7 @@ use rheostat_control::{
     Balance, Balancer, Balancing, Config, DeviceOverride, KernelFollower, LoadError, Overrides,
 };
 use rheostat_functions::lb::{HealthBoard, LbConfig};
+use rheostat_functions::nat::{Mapping, NatFunction};
 use rheostat_io::OpenError;
 use rheostat_io::is_standard;
 use rheostat_ip::RunLimit;
@@ -310,6 +311,8 @@ impl AppRun {
         let shards = self.config.state.shards;
         let functions = self.config.chain.iter().map(|function| function.name().to_owned());
         let functions = functions.collect();
+        let nat = config.function().map(|NatFunction { nat, .. }| nat.mapping);
+        let maps_flows = nat == Some(Mapping::AddressAndPortDependent);
         let objects = chain.objects().cloned();
         if let (Some(objects), Some(sample)) = (&objects, self.sample) {
             objects.sample_every(sample);
@@ -364,6 +367,8 @@ impl AppRun {
             followed: follower.as_ref().map(KernelFollower::routes),
             cores,
             rules,
+            walks: chain.is_stateful().then(|| chain.walks().clone()),
+            maps_flows,
             service: None,
         };
         let observers = listeners.start(instance)?;

@@ -266,6 +266,8 @@ impl ServeRun {
             followed: follower.as_ref().map(KernelFollower::routes),
             cores,
             rules: Arc::default(),
+            walks: None,
+            maps_flows: false,
             service: Some(control.clone()),
         };
         let observers = listeners.start(instance)?;

@@ -4,6 +4,7 @@
 
 pub mod expression;
 pub mod filter;
+mod flow_expression;
 pub mod link_type;
 mod mirror;
 pub mod pcapng;
@@ -12,6 +13,7 @@ mod wanted;
 
 pub use expression::{Expression, ExpressionError, Fields};
 pub use filter::{Endpoints, Filter, FilterError, Match};
+pub use flow_expression::{FlowExpression, FlowExpressionError};
 pub use mirror::{Capture, Epoch, LaneMirror, Mirrors, TapBusy, Trace};
 pub use pcapng::{Pcapng, Taken};
 pub use wanted::{Copied, Point, Wanted};

@@ -12,6 +12,7 @@ mod devices;
 mod doctor;
 mod explain;
 mod files;
+mod flows;
 mod generate;
 mod http;
 mod instance;

@@ -5,9 +5,12 @@
 
 mod backends;
 mod connections;
+mod flows;
 mod lanes;
 mod listing;
+mod mappings;
 mod neighbours;
+mod protocol_name;
 mod reply;
 mod request;
 mod routes;
@@ -16,12 +19,15 @@ mod shards;
 
 pub use backends::{BackendLine, OriginWord};
 pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
+pub use flows::{DeleteFlowsRequest, FieldMap, FlowEnds, FlowLine, FlowsRequest};
 pub use lanes::{LaneLine, QueuedPackets};
 pub use listing::{
     Column, DEFAULT_LIMIT, ListRequest, Listing, ListingRow, MOST_ROWS, OrderError, PIECE, Page,
     Rows, Selection, SortKey, SortOrder, TextTable,
 };
+pub use mappings::{MappingLine, MappingsRequest};
 pub use neighbours::{NeighbourLine, NeighbourWord};
+pub use protocol_name::protocol_name;
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{
     CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,

@@ -21,12 +21,14 @@ use rheostat_observe::control::{
 };
 use rheostat_observe::openmetrics::Snapshot;
 use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, RuleBoard, Summary};
+use rheostat_run::listing::WalkBoard;
 use rheostat_run::{LiveMetrics, Metrics, RunView, Sample};
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
 use rheostat_steer::policy::Settings;
 
+use super::flows;
 use super::listing;
 use super::peer::Peer;
 use super::server::Answers;
@@ -83,6 +85,10 @@ pub(crate) struct Instance {
     pub(crate) cores: Vec<Option<u16>>,
     /// The rules of the chain's functions.
     pub(crate) rules: Arc<RuleBoard>,
+    /// Where walks through flows begin, if the chain keeps flows.
+    pub(crate) walks: Option<Arc<WalkBoard>>,
+    /// Whether flows of the NAT have external endpoints of their own.
+    pub(crate) maps_flows: bool,
     /// The service over TCP, if it is one.
     pub(crate) service: Option<ServeControl>,
 }
@@ -104,6 +110,7 @@ impl Answers for Instance {
             Request::Connections(request) => return self.connections(&request, peer),
             Request::List(request) => return self.list(&request, peer),
             Request::Hello => Ok(control::hello()),
+            Request::DeleteFlows(request) => self.delete_flows(&request, peer),
             Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
@@ -155,6 +162,14 @@ impl Instance {
                 Err(message) => peer.send(&Reply::Error { message }),
             },
             Listing::Rules => listing::send(self.page_of_rules(request), 0, peer),
+            Listing::Flows(wanted) => {
+                let page = self.page_of_flows(wanted, request, peer);
+                flows::send(page, peer)
+            }
+            Listing::Mappings(wanted) => {
+                let page = self.page_of_mappings(wanted, request, peer);
+                flows::send(page, peer)
+            }
         }
     }
 

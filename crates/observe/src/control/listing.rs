@@ -17,8 +17,8 @@ pub use self::selection::{Page, Selection};
 pub use self::sort_key::SortKey;
 pub use self::text_table::TextTable;
 use super::{
-    BackendLine, ConnectionLine, ConnectionsRequest, LaneLine, NeighbourLine, RouteLine, RuleLine,
-    ShardLine,
+    BackendLine, ConnectionLine, ConnectionsRequest, FlowLine, FlowsRequest, LaneLine, MappingLine,
+    MappingsRequest, NeighbourLine, RouteLine, RuleLine, ShardLine,
 };
 
 /// Rows of a page unless more or fewer are requested.
@@ -85,6 +85,10 @@ pub enum Listing {
     Lanes,
     /// The shards.
     Shards,
+    /// The flows of a chain.
+    Flows(FlowsRequest),
+    /// The mappings of a NAT.
+    Mappings(MappingsRequest),
 }
 
 /// Rows of one listing.
@@ -105,6 +109,10 @@ pub enum Rows {
     Lanes(Vec<LaneLine>),
     /// Shards.
     Shards(Vec<ShardLine>),
+    /// Flows of a chain.
+    Flows(Vec<FlowLine>),
+    /// Mappings of a NAT.
+    Mappings(Vec<MappingLine>),
 }
 
 /// The type of a listing's rows.

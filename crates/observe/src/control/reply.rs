@@ -77,6 +77,13 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<String>,
     },
+    /// Flows were deleted.
+    FlowsDeleted {
+        /// How many.
+        flows: u64,
+        /// Lanes that have not answered in time.
+        silent: u64,
+    },
     /// The versions of the instance.
     Hello {
         /// The newest version of the control protocol that it speaks.

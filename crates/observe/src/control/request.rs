@@ -5,7 +5,7 @@ use std::fmt;
 use rheostat_functions::lb::Health;
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionsRequest, ListRequest};
+use super::{ConnectionsRequest, DeleteFlowsRequest, ListRequest};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub enum Request {
     Connections(ConnectionsRequest),
     /// A page of a listing.
     List(ListRequest),
+    /// Ends flows as a time-out does.
+    DeleteFlows(DeleteFlowsRequest),
     /// The versions of the instance.
     Hello,
     /// Ends the run in good order.

@@ -14,10 +14,10 @@ const SHORTEST: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListingArgs {
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(in crate::control) target: Target,
     /// Print a JSON array.
     #[arg(long)]
-    pub(super) json: bool,
+    pub(in crate::control) json: bool,
     /// Show the listing again and again, every second or at this interval, until Ctrl-C; with --json, an array on each line.
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s", value_parser = interval)]
     pub(super) watch: Option<Duration>,
@@ -29,7 +29,7 @@ pub(crate) struct ListingArgs {
     pub(super) sort: Option<String>,
     /// How many rows at most, up to 100000; 10000 without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROWS)))]
-    pub(super) limit: Option<u32>,
+    pub(in crate::control) limit: Option<u32>,
     /// Continue behind the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,

@@ -42,6 +42,8 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         followed: None,
         cores: Vec::new(),
         rules: Arc::default(),
+        walks: None,
+        maps_flows: false,
         service: None,
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), Arc::new(instance)).unwrap();
