@@ -79,7 +79,7 @@ impl Trial {
             return false;
         }
         if is_new {
-            err!("nobody has confirmed the run within {:?} (`rheo keep`): it ends", trial.length);
+            tracing::warn!(target: "run", "nobody has confirmed the run within {:?} (`rheo keep`): it ends", trial.length);
         }
         true
     }

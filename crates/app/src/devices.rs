@@ -402,6 +402,6 @@ fn warn_of_offloads(device: &str, interface: &str) {
     for finding in doctor::offloads(interface) {
         let (found, means) = (finding.found, finding.means.unwrap_or_default());
         let fix = finding.fix.unwrap_or_default();
-        err!("warning: device `{device}`: interface `{interface}`: {found}: {means}; `{fix}`");
+        tracing::warn!(target: "links", "device `{device}`: interface `{interface}`: {found}: {means}; `{fix}`");
     }
 }

@@ -28,6 +28,7 @@ mod laboratory;
 mod links;
 mod listeners;
 mod load;
+mod log;
 mod machine;
 mod man;
 mod memory;
@@ -211,6 +212,7 @@ fn main_of(app: &App) -> ExitCode {
     let mut line = app.program.name(command_line(app), first.as_deref().map(Path::new));
     let matches = line.try_get_matches_from_mut(std::env::args_os());
     let matches = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    log::start();
     let command = match matches.map_err(|error| error.format(&mut line)) {
         Ok(Cli { command }) => command,
         Err(error) => return out::usage(&error),

@@ -173,10 +173,10 @@ impl LinkHandler for Keeper {
                     Some(state) if state.is_up => "has no carrier",
                     _ => "is down",
                 };
-                err!("warning: {what} {why}; packets to it are dropped (link_down)");
+                tracing::warn!(target: "links", "{what} {why}; packets to it are dropped (link_down)");
             }
             LinkEvent::Up => {
-                err!("note: {what} is up");
+                tracing::info!(target: "links", "{what} is up");
                 self.open_pending(place, TRIES);
             }
             LinkEvent::Mtu(mtu) => {
@@ -204,7 +204,7 @@ impl LinkHandler for Keeper {
     }
 
     fn fail(&mut self, error: &io::Error) {
-        err!("warning: interfaces are not followed: {error}");
+        tracing::warn!(target: "links", "interfaces are not followed: {error}");
     }
 }
 
@@ -216,11 +216,11 @@ impl Keeper {
         let what = link.what();
         match &link.watched.reopener {
             Some(reopener) => {
-                err!("warning: {what} {how}; packets to it are dropped (link_down) until {until}");
+                tracing::warn!(target: "links", "{what} {how}; packets to it are dropped (link_down) until {until}");
                 reopener.let_go();
             }
             None => {
-                err!("error: {what} {how}; the run ends (on_loss = \"exit\")");
+                tracing::error!(target: "links", "{what} {how}; the run ends (on_loss = \"exit\")");
                 self.is_lost.store(true, Ordering::Relaxed);
             }
         }
@@ -252,20 +252,23 @@ impl Keeper {
                 if let Some(network) = &self.network {
                     network.renew_link(link.watched.id);
                 }
-                err!("note: {what} is back and in use again");
+                tracing::info!(target: "links", "{what} is back and in use again");
                 self.tell_address(place);
             }
             // The run ends.
             Ok(false) => link.is_pending = false,
             Err(error) => {
                 let refusal = match is_running {
-                    true => format!("warning: {what} is back; {error}"),
+                    true => format!("{what} is back; {error}"),
                     false => {
-                        format!("note: {what} is back and down; it is used once it is up ({error})")
+                        format!("{what} is back and down; it is used once it is up ({error})")
                     }
                 };
                 if link.refusal.as_ref() != Some(&refusal) {
-                    err!("{refusal}");
+                    match is_running {
+                        true => tracing::warn!(target: "links", "{refusal}"),
+                        false => tracing::info!(target: "links", "{refusal}"),
+                    }
                     link.refusal = Some(refusal);
                 }
             }
@@ -281,8 +284,9 @@ impl Keeper {
         if old != new {
             let [old, new] = [old, new].map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
             let (what, interface) = (link.what(), &link.watched.interface);
-            err!(
-                "warning: {what} has the address {new}; the device goes \
+            tracing::warn!(
+                target: "links",
+                "{what} has the address {new}; the device goes \
                  on with {old}: `ip link set dev {interface} address {old}` if packets do not arrive"
             );
         }

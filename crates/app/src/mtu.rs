@@ -38,15 +38,15 @@ impl Mtus {
         Mtus { view, network, devices: devices.0, turn: Mutex::default() }
     }
 
-    /// Lets everything go by another MTU of a device's link, and prints what follows from it.
+    /// Lets everything go by another MTU of a device's link, and logs what follows from it.
     pub(crate) fn set(&self, device: DeviceId, mtu: u32) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(said) = self.apply(device, mtu) {
-            err!("{said}");
+            tracing::info!(target: "links", "{said}");
         }
     }
 
-    /// Goes by the MTUs that the interfaces have now, and prints what follows from those that are others than
+    /// Goes by the MTUs that the interfaces have now, and logs what follows from those that are others than
     /// before.
     pub(crate) fn catch_up(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +57,7 @@ impl Mtus {
             let expected = link.mtu.min(configured).min(u32::from(u16::MAX));
             if known.is_some_and(|known| u32::from(known) != expected) {
                 if let Some(said) = self.apply(device, link.mtu) {
-                    err!("{said}");
+                    tracing::info!(target: "links", "{said}");
                 }
             } else {
                 self.view.set_mtu(device, link.mtu);

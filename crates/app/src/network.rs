@@ -164,8 +164,9 @@ fn note_unchecked(config: &Config) {
     let is_checked = |lb: &LbConfig| lb.services.iter().any(|service| service.check.is_some());
     if config.function().is_some_and(is_checked) {
         let name = &device.name;
-        err!(
-            "note: backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
+        tracing::info!(
+            target: "network",
+            "backends are not checked: on device `{name}`, which is none of this machine's interfaces, no backend answers"
         );
     }
 }
@@ -177,7 +178,7 @@ fn follow(
     neighbours: KnownNeighbours,
 ) -> Result<KernelFollower, WiringError> {
     let devices = live_devices(config).collect();
-    let report = |message: &str| err!("warning: {message}");
+    let report = |message: &str| tracing::warn!(target: "network", "{message}");
     Ok(KernelFollower::start(network, devices, given, neighbours, report)?)
 }
 

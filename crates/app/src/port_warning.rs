@@ -34,7 +34,7 @@ impl PortWatch {
             let _ = rheostat_kernel::privileges::give_up();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 for warning in warnings.due(&board.lines(SystemTime::now()), start.elapsed()) {
-                    err!("warning: {warning}");
+                    tracing::warn!(target: "ports", "{warning}");
                 }
             }
         };

@@ -67,7 +67,7 @@ impl Preflight {
     /// When an instance has to end first, or the machine would no longer be reached and nothing forces that.
     pub(crate) fn begin(self, attachment: &AttachmentArgs) -> Result<Layout, PreflightError> {
         for warning in self.warnings {
-            err!("warning: {warning}");
+            tracing::warn!(target: "run", "{warning}");
         }
         if let Some(cut_off) = self.cut_off.filter(|_| !attachment.force) {
             return Err(cut_off.into());

@@ -37,13 +37,14 @@ use crate::control::Instance;
 use crate::error::cause;
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
+use crate::log::{LogArgs, WrongVariable};
 use crate::machine::{ThisMachine, in_use, named_files};
 use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::preflight::{PreflightError, preflight};
 use crate::registered_help::{bounds_of, help_of, numbers_of};
 use crate::workers::{Workers, WorkersError};
-use crate::{interrupt, out, serve};
+use crate::{interrupt, log, out, serve};
 
 /// Why a run did not start, or has no report.
 #[derive(Debug, Error)]
@@ -70,6 +71,8 @@ pub(crate) enum Error {
     Trial(#[from] NoConfirmation),
     #[error("{0}")]
     Log(#[from] LogError),
+    #[error("{0}")]
+    Variable(#[from] WrongVariable),
     #[error("{0}")]
     Start(#[from] StartError),
     /// A thread cannot be started, or signals cannot be watched.
@@ -118,6 +121,8 @@ pub(crate) struct Args {
     pub(crate) control: Option<PathBuf>,
     #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
     pub(crate) http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(flatten)]
     pub(crate) attachment: AttachmentArgs,
 }
@@ -172,6 +177,8 @@ impl OverrideArgs {
             seed: self.seed,
             control: None,
             http: None,
+            log: None,
+            log_format: None,
         }
     }
 }
@@ -179,7 +186,8 @@ impl OverrideArgs {
 /// Loads, assembles, runs, and reports.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let (control, http) = (args.control.clone(), args.http);
-    let overrides = Overrides { control, http, ..args.overrides.to_overrides() };
+    let (log, log_format) = (args.log.targets()?, args.log.format());
+    let overrides = Overrides { control, http, log, log_format, ..args.overrides.to_overrides() };
     let (config, warnings) =
         Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
     if !warnings.is_empty() {
@@ -255,6 +263,7 @@ pub(crate) fn carry_out(
     sample: Option<u32>,
     attachment: &AttachmentArgs,
 ) -> Result<Finished, Error> {
+    log::configure(&config.observe);
     let trial = Trial::of(attachment, &config)?;
     let workers = Workers::of(&config.workers)?;
     let watch = Watch::new(&config, quiet, trial)?;
@@ -274,7 +283,7 @@ pub(crate) fn raise(priority: Priority) -> Option<RaisedPriority> {
     match RaisedPriority::new(priority) {
         Ok(raised) => Some(raised),
         Err(refused) => {
-            err!("warning: {refused}; workers keep the priority of the process");
+            tracing::warn!(target: "run", "{refused}; workers keep the priority of the process");
             None
         }
     }
@@ -404,7 +413,7 @@ fn print(finished: Finished, json: bool, page: Page) -> ExitCode {
     let is_complete = incomplete.is_empty();
     let Finished { view, report, balance, links, ports, is_link_lost, .. } = finished;
     for warning in &report.warnings {
-        err!("warning: {warning}");
+        tracing::warn!(target: "run", "{warning}");
     }
     let imbalance = balance.imbalance;
     let summary = Summary { imbalance, incomplete, links, ports, ..Summary::of(&report) };
@@ -429,7 +438,7 @@ impl Finished {
     pub(crate) fn incomplete(&self) -> Vec<IncompleteFile> {
         let incomplete = self.files.incomplete();
         for file in incomplete.iter().filter(|file| !self.reported.contains(&file.file)) {
-            err!("error: incomplete {file}");
+            tracing::error!(target: "files", "incomplete {file}");
         }
         incomplete
     }

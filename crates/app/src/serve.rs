@@ -44,11 +44,12 @@ use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
 use crate::control::Instance;
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
+use crate::log::WrongVariable;
 use crate::mtu::{self, Mtus};
 use crate::network::NoAddress;
 use crate::preflight::{PreflightError, preflight};
 use crate::workers::{Workers, WorkersError};
-use crate::{interrupt, run};
+use crate::{interrupt, log, run};
 use beside_kernel::{BesideKernelError, OwnPorts};
 
 /// Why a service did not start, or has no report.
@@ -56,6 +57,8 @@ use beside_kernel::{BesideKernelError, OwnPorts};
 pub(crate) enum Error {
     #[error("{0}")]
     Config(#[from] LoadError),
+    #[error("{0}")]
+    Variable(#[from] WrongVariable),
     #[error("{0}")]
     NotLive(#[from] NotLive),
     #[error("{0}")]
@@ -154,6 +157,7 @@ pub(crate) fn serve(
     report: Report,
     attachment: &AttachmentArgs,
 ) -> Result<ExitCode, Error> {
+    log::configure(&config.observe);
     let trial = Trial::of(attachment, &config)?;
     let serve = config.serve.clone().expect("the caller has looked");
     if is_over_kernel(&config) {
@@ -285,7 +289,7 @@ impl ServeRun {
         // Whatever came of the run: those that do not end would be waited for.
         let members = members.map(|members| members.stop_within(MEMBERS_TIME)).unwrap_or_default();
         for member in members.running {
-            err!("warning: application worker {member} is left at a request that does not end");
+            tracing::warn!(target: "serve", "application worker {member} is left at a request that does not end");
         }
         let mut report = report?;
         report.violations.extend(members.failures.into_iter().map(Violation::from));
@@ -332,7 +336,7 @@ impl Ends {
 
 fn print(report: &RunReport, summary: &ServeSummary, json: bool, is_lost: bool) -> ExitCode {
     for warning in &report.warnings {
-        err!("warning: {warning}");
+        tracing::warn!(target: "run", "{warning}");
     }
     match json {
         true => out!("{}", summary.to_json()),

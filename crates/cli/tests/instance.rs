@@ -41,6 +41,11 @@ impl Instance {
         Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), full.into())
     }
 
+    /// As [`Instance::start`], with this standard error.
+    pub(crate) fn start_logging(flags: &[&str], errors: Stdio) -> Instance {
+        Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), errors)
+    }
+
     pub(crate) fn start_with(config: &Path, folder: TempDir, flags: &[&str]) -> Instance {
         Instance::spawn(config, folder, flags, Stdio::null())
     }

@@ -21,6 +21,7 @@ mod laboratory;
 mod limits;
 mod listings;
 mod load;
+mod logs;
 mod new;
 mod objectives;
 mod offloading;

@@ -18,7 +18,7 @@ use crate::config::device::{
     Argument, DeviceKind, KINDS, LinkAddress, LiveConfig, NamedKind, PcapConfig, RegisteredDevice,
     SimConfig, kinds, planned_kinds,
 };
-use crate::config::{DeviceConfig, Sections, WorkersConfig};
+use crate::config::{DeviceConfig, LogFormat, LogTargets, Sections, WorkersConfig};
 use crate::registry::Registry;
 use rheostat_settings::declared::{DeclaredSettings, Setting};
 use rheostat_settings::diagnostic::Finding;
@@ -53,6 +53,10 @@ pub struct Overrides {
     pub control: Option<PathBuf>,
     /// `--http ADDR:PORT`.
     pub http: Option<SocketAddr>,
+    /// `--log LEVELS`, or `RHEO_LOG`.
+    pub log: Option<LogTargets>,
+    /// `--log-format FORMAT`.
+    pub log_format: Option<LogFormat>,
 }
 
 /// `NAME=KIND:ARG`: the device `NAME` becomes one of another kind.
@@ -341,6 +345,14 @@ impl Overrides {
         if let Some(address) = self.http {
             findings.forget_place("observe.http");
             config.observe.http = Some(address);
+        }
+        if let Some(log) = &self.log {
+            findings.forget_place("observe.log");
+            config.observe.log.clone_from(log);
+        }
+        if let Some(format) = self.log_format {
+            findings.forget_place("observe.log_format");
+            config.observe.log_format = format;
         }
         config.run.duration = self.duration.or(config.run.duration).or(self.usual_duration);
         if self.duration.is_some() {

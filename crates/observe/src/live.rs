@@ -15,6 +15,7 @@ pub struct LiveLine {
     drops_per_second: f64,
     loads: Vec<f64>,
     progress: Option<f64>,
+    is_idle: bool,
 }
 
 impl LiveLine {
@@ -44,7 +45,13 @@ impl LiveLine {
             drops_per_second: dropped as f64 / seconds,
             loads: lanes.iter().map(LaneSample::load).collect(),
             progress,
+            is_idle: after.0 == before.0 && dropped == 0,
         }
+    }
+
+    /// Whether no packet arrived or was dropped.
+    pub fn is_idle(&self) -> bool {
+        self.is_idle
     }
 }
 

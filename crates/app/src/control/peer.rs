@@ -41,6 +41,12 @@ impl Peer {
         owner.is_ok_and(|owner| owner == geteuid() || owner.is_root())
     }
 
+    /// The user that the client runs under, and its process.
+    pub(super) fn user_and_process(&self) -> Option<(u32, i32)> {
+        let credentials = socket_peercred(self.reader.get_ref()).ok()?;
+        Some((credentials.uid.as_raw(), credentials.pid.as_raw_nonzero().get()))
+    }
+
     /// The next line, without its end; `None` when the client has gone, sends nothing for long, or the
     /// run is over. A line that is too long ends the conversation with an error.
     pub(super) fn next_line(&mut self) -> io::Result<Option<String>> {

@@ -97,11 +97,34 @@ fn converse(mut peer: Peer, instance: &dyn Answers, busy: bool) -> io::Result<()
     }
     while let Some(line) = peer.next_line()? {
         match control::parse(&line) {
-            Ok(request) => instance.answer(request, &mut peer)?,
+            Ok(request) => {
+                note(&request, &peer);
+                instance.answer(request, &mut peer)?;
+            }
             Err(reply) => peer.send(&reply)?,
         }
     }
     Ok(())
+}
+
+/// Logs a request: one that changes something at info.
+fn note(request: &Request, peer: &Peer) {
+    let Some((user, process)) = peer.user_and_process() else { return };
+    let changed = match request {
+        Request::Stop => "stop".to_owned(),
+        Request::Keep => "keep".to_owned(),
+        Request::Backend { service, backend, health } => {
+            format!("backend {service} {backend} {health}")
+        }
+        Request::Table { device, entries, shuffle } if entries.is_some() || shuffle.is_some() => {
+            format!("table {device} rewritten")
+        }
+        _ => {
+            tracing::debug!(target: "control", user, process, "request {request:?}");
+            return;
+        }
+    };
+    tracing::info!(target: "control", user, process, "request: {changed}");
 }
 
 #[cfg(test)]

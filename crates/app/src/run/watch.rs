@@ -13,9 +13,9 @@ use rheostat_run::{RunReport, Runtime, Sample};
 
 use super::{Error, Quiet};
 use crate::attachment::Trial;
-use crate::interrupt;
 use crate::links::WatchedLinks;
 use crate::listeners::Observers;
+use crate::{interrupt, log};
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -30,21 +30,24 @@ pub(super) struct Watch {
     pub(super) trial: Trial,
     bar: Option<ProgressBar>,
     quiet: bool,
+    /// Whether people read standard error.
+    has_terminal: bool,
 }
 
 impl Watch {
     pub(super) fn new(config: &Config, quiet: Quiet, trial: Trial) -> Result<Watch, Error> {
         let interrupted = Arc::new(AtomicBool::new(false));
         interrupt::set(&interrupted)?;
-        let reads_files =
-            config.check_inputs().is_ok() && quiet == Quiet::No && io::stderr().is_terminal();
+        let has_terminal = io::stderr().is_terminal();
+        let reads_files = config.check_inputs().is_ok() && quiet == Quiet::No && has_terminal;
         let bar = reads_files.then(|| {
             let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
             ProgressBar::new(1_000)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         let (duration, interval) = (config.run.duration, config.observe.interval);
-        Ok(Watch { duration, interval, interrupted, trial, bar, quiet: quiet == Quiet::Yes })
+        let quiet = quiet == Quiet::Yes;
+        Ok(Watch { duration, interval, interrupted, trial, bar, quiet, has_terminal })
     }
 
     /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
@@ -75,7 +78,7 @@ impl Watch {
                 stopped = Some(now);
             }
             if stopped.is_some_and(|at| now >= at + DRAIN) {
-                err!("packets are still under way after {} s", DRAIN.as_secs());
+                tracing::warn!(target: "run", "packets are still under way after {} s", DRAIN.as_secs());
                 break;
             }
             if now >= next_line && !self.quiet {
@@ -104,7 +107,8 @@ impl Watch {
                 bar.set_position((share * 1_000.0) as u64);
                 bar.set_message(line.to_string());
             }
-            _ => err!("{line}"),
+            _ if self.has_terminal && !line.is_idle() => log::show(&line.to_string()),
+            _ => tracing::debug!(target: "progress", "{line}"),
         }
     }
 }
@@ -113,8 +117,9 @@ impl Watch {
 fn report_incomplete(files: &OutputFiles, reported: &mut Vec<String>) {
     for file in files.incomplete() {
         if !reported.contains(&file.file) {
-            err!(
-                "error: {}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
+            tracing::error!(
+                target: "files",
+                "{}: {}; the file ends there, what comes from now on is missing in it, and the run goes on",
                 file.file,
                 file.error
             );

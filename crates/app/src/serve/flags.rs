@@ -18,6 +18,7 @@ use rheostat_settings::{Findings, Report as Mistakes, Table, document};
 use super::{Error, NotLive, Report};
 use crate::app::App;
 use crate::attachment::AttachmentArgs;
+use crate::log::{LogArgs, WrongVariable};
 use crate::network::NoAddress;
 use crate::registered_help::{bounds_of, default_of, help_of, numbers_of};
 
@@ -112,6 +113,8 @@ struct CommonArgs {
     control: Option<PathBuf>,
     #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(flatten)]
     attachment: AttachmentArgs,
     #[arg(long, help = help_of("run.duration"), value_name = "TIME", value_parser = rheostat_base::unit::parse_duration)]
@@ -252,7 +255,7 @@ impl Args {
             + &lines(&ServeConfig::declarations(&app.registry.schedulers), &self.flags)
             + &lines(&application.settings, &self.flags)
             + &steering(&common);
-        let parsed = Config::parse_with(&text, "flags", &overrides(&common), &app.registry);
+        let parsed = Config::parse_with(&text, "flags", &overrides(&common)?, &app.registry);
         let (config, _) = parsed.map_err(LoadError::Wrong)?;
         let report = Report { json: common.json, times: common.times };
         Ok((config, common.fault, report, common.attachment))
@@ -296,10 +299,10 @@ fn steering(args: &CommonArgs) -> String {
     key.map_or_else(String::new, |key| format!("[steering]\nkey = {}\n", quote(key)))
 }
 
-fn overrides(args: &CommonArgs) -> Overrides {
+fn overrides(args: &CommonArgs) -> Result<Overrides, WrongVariable> {
     let is_host = matches!(args.device.kind, KindOverride::Host(_));
     let usual = (!is_host).then(|| "interrupt".to_owned());
-    Overrides {
+    Ok(Overrides {
         devices: vec![args.device.clone()],
         policy: args.policy.clone(),
         polling: args.polling.clone().or(usual),
@@ -307,8 +310,10 @@ fn overrides(args: &CommonArgs) -> Overrides {
         duration: args.duration,
         control: args.control.clone(),
         http: args.http,
+        log: args.log.targets()?,
+        log_format: args.log.format(),
         ..Overrides::default()
-    }
+    })
 }
 
 #[cfg(test)]

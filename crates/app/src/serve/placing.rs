@@ -82,7 +82,7 @@ fn place_inline(config: &Config, serve: &ServeConfig) -> Result<Placed, PlacingE
     let topology = Topology::of_this_machine();
     let count = workers.count.or(workers.lanes).map(usize::from);
     let placed = placement.resolve(&topology, &usable(config)?, device_node(config), count)?;
-    err!("placed by {placement}: workers on {} of {}", names(&placed.network), describe(&topology));
+    tracing::info!(target: "serve", "placed by {placement}: workers on {} of {}", names(&placed.network), describe(&topology));
     let workers = WorkersConfig { cores: list(&placed.network), ..workers };
     Ok(Placed { workers, members: None })
 }
@@ -140,7 +140,8 @@ fn place_dispatcher(
             };
             let (network, application) = (names(&halves.0), names(&halves.1));
             let machine = describe(&topology);
-            err!(
+            tracing::info!(
+                target: "serve",
                 "placed by {placement}: network on {network}, application on {application} of {machine}"
             );
             halves

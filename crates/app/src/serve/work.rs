@@ -101,7 +101,7 @@ fn kept_or_measured(
         None => Vec::new(),
     };
     if let Some(changed) = found.iter().find(|found| !found.still_holds()) {
-        err!("{} now, and are counted anew", describe(work, changed));
+        tracing::info!(target: "serve", "{} now, and are counted anew", describe(work, changed));
     }
     if work != WorkKind::Null
         && (found.len() < targets.len() || !found.iter().all(Calibration::still_holds))
@@ -109,12 +109,12 @@ fn kept_or_measured(
         found = measure(work, buffer, targets, core);
         kept.put(work, buffer, &found);
         if let Err(error) = kept.save() {
-            err!("warning: counts of operations are not kept: {error}");
+            tracing::warn!(target: "serve", "counts of operations are not kept: {error}");
         }
         warn(&found);
     }
     for calibration in &found {
-        err!("{}, kept in {}", describe(work, calibration), kept.place());
+        tracing::info!(target: "serve", "{}, kept in {}", describe(work, calibration), kept.place());
     }
     found
 }
@@ -171,8 +171,9 @@ fn row(work: WorkKind, found: &Calibration) -> serde_json::Value {
 
 fn warn(found: &[Calibration]) {
     for calibration in found.iter().filter(|found| !found.holds()) {
-        err!(
-            "warning: for {} us, the count is not within {:.0} %: the machine is not quiet, or one operation takes longer; \
+        tracing::warn!(
+            target: "serve",
+            "for {} us, the count is not within {:.0} %: the machine is not quiet, or one operation takes longer; \
              `rheo serve work --calibrate` measures again",
             calibration.target_ns as f64 / 1e3,
             TOLERANCE * 100.0
