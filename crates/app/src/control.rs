@@ -38,7 +38,7 @@ pub(crate) use neighbours::{Args as NeighboursArgs, run as neighbours};
 pub(crate) use peer::Peer;
 pub(crate) use routes::{Args as RoutesArgs, run as routes};
 pub(crate) use rules::{Args as RulesArgs, run as rules};
-pub(crate) use server::{Answers, Server};
+pub(crate) use server::{Answers, Depth, Server};
 pub(crate) use shards::{Args as ShardsArgs, run as shards};
 pub(crate) use socket::{ControlSocket, SocketError};
 pub(crate) use status::{Args as StatusArgs, run as status};

@@ -4,6 +4,7 @@
 #[macro_use]
 mod out;
 
+mod active_config;
 mod app;
 mod assemble;
 mod attachment;

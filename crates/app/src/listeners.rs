@@ -49,13 +49,16 @@ impl Listeners {
         let bind = |address| HttpListener::bind(address, &observe.http_names);
         let http = observe.http.map(bind).transpose()?;
         if let Some(address) = http.as_ref().and_then(|http| http.address().ok()) {
-            tracing::info!(target: "observe", "metrics at http://{address}/metrics");
+            tracing::info!(
+                target: "observe",
+                "live page at http://{address}/, metrics at http://{address}/metrics"
+            );
         }
         if let Some(address) = observe.http.filter(|address| !address.ip().is_loopback()) {
             tracing::warn!(
                 target: "observe",
-                "everyone who reaches {address} can read the metrics of this instance, without a password; 127.0.0.1 \
-                 and [::1] are reached from this machine alone"
+                "everyone who reaches {address} can read the metrics, the configuration and addresses of flows of this \
+                 instance, without a password; 127.0.0.1 and [::1] are reached from this machine alone"
             );
         }
         Ok(Listeners { socket, http })

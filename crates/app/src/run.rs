@@ -29,6 +29,7 @@ use rheostat_state::txn::Objects;
 use thiserror::Error;
 
 use self::watch::Watch;
+use crate::active_config::ActiveConfig;
 use crate::app::App;
 use crate::assemble::{self, AssembleError, RunAssembly};
 use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
@@ -379,6 +380,8 @@ impl AppRun {
             walks: chain.is_stateful().then(|| chain.walks().clone()),
             maps_flows,
             service: None,
+            config: ActiveConfig::of(&config),
+            events: Arc::default(),
         };
         let observers = listeners.start(instance)?;
         links.go_by(Mtus::new(mtus, network, view.clone()));

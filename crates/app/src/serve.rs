@@ -38,6 +38,7 @@ pub(crate) use self::over_kernel::is_over_kernel;
 pub(crate) use self::placing::{Placed, PlacingError, place};
 use self::summary::ServeSummary;
 pub use self::work::operations_of_roots;
+use crate::active_config::ActiveConfig;
 use crate::app::App;
 use crate::assemble::AssembleError;
 use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
@@ -224,6 +225,7 @@ impl ServeRun {
         }
         // Before anything costly: another instance may listen there.
         let listeners = Listeners::open(&config.observe, identity)?;
+        let active = ActiveConfig::of(&config);
         let OwnPorts { endpoints, kept: _kept } = beside_kernel::own_ports(&config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
@@ -273,6 +275,8 @@ impl ServeRun {
             walks: None,
             maps_flows: false,
             service: Some(control.clone()),
+            config: active,
+            events: Arc::default(),
         };
         let observers = listeners.start(instance)?;
         links.go_by(Mtus::new(mtus, Some(network), view));

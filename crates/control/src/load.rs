@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use rheostat_settings::diagnostic::Report;
 use rheostat_settings::document;
@@ -54,6 +55,7 @@ pub struct Config {
     given: GivenValue,
     /// Keys and sections of the file that flags have replaced.
     hidden: Vec<String>,
+    source: Arc<str>,
 }
 
 /// Two are equal if the same is to be run, however their files are written.
@@ -109,6 +111,11 @@ impl Config {
         &self.hidden
     }
 
+    /// The text that it was read from. Flags stand in no text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// As [`Config::parse_with`]; `file` is the configuration's own, which nothing may overwrite, and `machine` the
     /// one that is to run it.
     pub fn parse_for(
@@ -134,10 +141,9 @@ impl Config {
         let given = GivenValue::of_table(&document);
         let report = Report::new(name, text, findings.into_list());
         if refused {
-            Err(Box::new(report))
-        } else {
-            Ok((Config { sections, given, hidden }, report))
+            return Err(Box::new(report));
         }
+        Ok((Config { sections, given, hidden, source: text.into() }, report))
     }
 
     /// Reads the file at `path` as [`Config::parse_with`] does its text.

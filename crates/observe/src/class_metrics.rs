@@ -1,10 +1,11 @@
 //! What classes of traffic came to, beside what was asked for and predicted.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::Histogram;
-use rheostat_run::RunView;
+use rheostat_run::{ClassFigures, RunView};
 use rheostat_steer::policy::Class;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,16 @@ impl ClassMetrics {
             }
         };
         all.into_iter().enumerate().map(metrics).collect()
+    }
+
+    /// The latencies of each lane in nanoseconds, in the order of lanes; none where classes are not measured.
+    pub fn latencies_by_lane(view: &RunView) -> Vec<Histogram> {
+        let of_lane = |lane: &Arc<ClassFigures>| {
+            let all = Histogram::new();
+            lane.rules().for_each(|rule| all.add(&rule.latency));
+            all
+        };
+        view.class_figures().iter().map(of_lane).collect()
     }
 
     /// The latencies of each class in nanoseconds, by the classes' names; none where classes are not measured.

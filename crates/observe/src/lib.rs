@@ -9,6 +9,7 @@ pub mod explain;
 pub mod health_lines;
 pub mod link_board;
 pub mod live;
+pub mod live_page;
 pub mod log_writer;
 pub mod openmetrics;
 pub mod output_files;

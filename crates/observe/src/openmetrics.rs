@@ -14,7 +14,7 @@ mod service;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::Registry;
-use rheostat_base::Histogram;
+use rheostat_base::{Histogram, LaneId};
 use rheostat_run::Sample;
 use rheostat_state::txn::LaneProfile;
 
@@ -43,6 +43,23 @@ pub struct Snapshot {
     pub transactions: Vec<LaneProfile>,
     /// The rules of functions.
     pub rules: Vec<RuleLine>,
+    /// By shard, the lane that owns it.
+    pub owners: Vec<LaneId>,
+    /// What the policy that moves shards has decided.
+    pub plan: PlanState,
+    /// By lane, the latencies of its sampled packets, in nanoseconds; none where no objective measures them.
+    pub latencies: Vec<Histogram>,
+}
+
+/// What the policy that moves shards has decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanState {
+    /// Its name; empty before the first plan.
+    pub policy: &'static str,
+    /// How often it has planned.
+    pub plans: u64,
+    /// Reasons of the last plan, a sentence each.
+    pub why: Vec<String>,
 }
 
 /// A text format of metrics.
@@ -67,6 +84,9 @@ impl Snapshot {
             classes: Vec::new(),
             transactions: Vec::new(),
             rules: Vec::new(),
+            owners: Vec::new(),
+            plan: PlanState::default(),
+            latencies: Vec::new(),
         }
     }
 }

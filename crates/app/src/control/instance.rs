@@ -12,14 +12,15 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rheostat_base::{QueueId, ShardId};
 use rheostat_control::config::BalanceConfig;
-use rheostat_control::{BalanceBoard, FollowedRoutes};
+use rheostat_control::{BalanceBoard, FollowedRoutes, Progress};
 use rheostat_functions::lb::HealthBoard;
 use rheostat_ip::Network;
 use rheostat_observe::control::{
     self, BackendState, DeviceState, FileInUse, HealthWord, ListRequest, Listing, Reply, Request,
     Shuffle, Status,
 };
-use rheostat_observe::openmetrics::Snapshot;
+use rheostat_observe::live_page::EventLog;
+use rheostat_observe::openmetrics::{PlanState, Snapshot};
 use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, RuleBoard, Summary};
 use rheostat_run::listing::WalkBoard;
 use rheostat_run::{LiveMetrics, Metrics, RunView, Sample};
@@ -31,7 +32,8 @@ use rheostat_steer::policy::Settings;
 use super::flows;
 use super::listing;
 use super::peer::Peer;
-use super::server::Answers;
+use super::server::{Answers, Depth};
+use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
 use crate::objectives::with_progress;
 
@@ -91,12 +93,19 @@ pub(crate) struct Instance {
     pub(crate) maps_flows: bool,
     /// The service over TCP, if it is one.
     pub(crate) service: Option<ServeControl>,
+    /// The text of the configuration in force.
+    pub(crate) config: ActiveConfig,
+    /// What has happened; other threads add to it.
+    pub(crate) events: Arc<EventLog>,
 }
 
 impl Answers for Instance {
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()> {
         let reply = match request {
-            Request::Status => Ok(Reply::Status(Box::new(self.status(&self.view.sample())))),
+            Request::Status => {
+                let status = self.status(&self.view.sample(), Depth::Functions);
+                Ok(Reply::Status(Box::new(status)))
+            }
             Request::Table { device, entries, shuffle } => {
                 self.table(device, entries, shuffle, peer)
             }
@@ -120,9 +129,13 @@ impl Answers for Instance {
         peer.send(&reply.unwrap_or_else(|message| Reply::Error { message }))
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self, depth: Depth) -> Snapshot {
         let (view, sample) = (&self.view, self.view.sample());
-        let status = self.status(&sample);
+        let status = self.status(&sample, depth);
+        let Progress { policy, plans, why, .. } = self.progress.read();
+        let migrator = view.migrator();
+        let (owners, moves) = (migrator.owners().to_vec(), migrator.durations().clone());
+        drop(migrator);
         let shards = view.loads().iter().fold(Vec::new(), |mut sum: Vec<u64>, lane| {
             let packets = lane.packets();
             sum.resize(packets.len().max(sum.len()), 0);
@@ -137,11 +150,26 @@ impl Answers for Instance {
             devices: view.devices().to_vec(),
             sample,
             shards,
-            moves: view.migrator().durations().clone(),
+            moves,
+            owners,
+            plan: PlanState { policy, plans, why },
+            latencies: ClassMetrics::latencies_by_lane(view),
             classes: ClassMetrics::latencies(view),
             transactions: transactions.unwrap_or_default(),
             ..Snapshot::of(env!("CARGO_PKG_VERSION"), status)
         }
+    }
+
+    fn config(&self) -> String {
+        self.config.to_string()
+    }
+
+    fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    fn view(&self) -> Option<&Arc<RunView>> {
+        Some(&self.view)
     }
 }
 
@@ -173,7 +201,7 @@ impl Instance {
         }
     }
 
-    fn status(&self, sample: &Sample) -> Status {
+    fn status(&self, sample: &Sample, depth: Depth) -> Status {
         let incomplete = self.files.incomplete();
         let links = self.links.lines();
         let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
@@ -183,6 +211,7 @@ impl Instance {
         let mut summary = with_progress(summary, &progress, &self.view, sample);
         let (own, missing_shards) = match &self.service {
             Some(service) => (service.metrics(), 0),
+            None if depth == Depth::Counters => (Metrics::default(), 0),
             None => {
                 let LiveMetrics { metrics, missing_shards, .. } = self.view.metrics(COUNT);
                 summary.functions =

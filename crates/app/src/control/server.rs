@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rheostat_observe::control::{self, Reply, Request};
+use rheostat_observe::live_page::EventLog;
 use rheostat_observe::openmetrics::Snapshot;
+use rheostat_run::RunView;
 use rustix::net::{Shutdown, shutdown};
 
 use super::peer::Peer;
@@ -24,8 +26,26 @@ pub(crate) trait Answers: Send + Sync + 'static {
     /// When the client has gone, or does not read.
     fn answer(&self, request: Request, peer: &mut Peer) -> io::Result<()>;
 
-    /// What is known of the run now.
-    fn snapshot(&self) -> Snapshot;
+    /// The state of the run now.
+    fn snapshot(&self, depth: Depth) -> Snapshot;
+
+    /// The configuration that it goes by, as text.
+    fn config(&self) -> String;
+
+    /// Its events.
+    fn events(&self) -> &EventLog;
+
+    /// Its lanes and devices, if it has any.
+    fn view(&self) -> Option<&Arc<RunView>>;
+}
+
+/// The parts of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The counters that any thread can read. No lane notices.
+    Counters,
+    /// Those of functions as well, which lanes are asked for.
+    Functions,
 }
 
 /// The control socket of a run in service. Dropping it ends all conversations and removes the socket.

@@ -4,13 +4,19 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use rheostat_observe::openmetrics::Format;
 
+use super::assets::{ASSETS, Asset};
+
 /// What a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The metrics, in this format.
     Metrics(Format),
-    /// What there is.
-    Index,
+    /// A file of the live page.
+    Asset(&'static Asset),
+    /// The live feed.
+    Events,
+    /// The configuration in force.
+    Config,
     /// Nothing, for this reason.
     Refused(Refusal),
 }
@@ -20,6 +26,8 @@ pub(super) enum Answer {
 pub(super) enum Refusal {
     /// Something is to be changed.
     Method,
+    /// As many clients listen as may.
+    Listeners,
     /// No such page.
     Path,
     /// The request names another host: a page of another site may have made it, whose name was bound to this address later (DNS
@@ -34,7 +42,14 @@ impl Refusal {
             Refusal::Method => {
                 (405, "only GET and HEAD are answered: nothing can be changed here\n")
             }
-            Refusal::Path => (404, "no such page; /metrics has the metrics\n"),
+            Refusal::Path => (
+                404,
+                "no such page; / is the live page, /metrics the metrics, /config the configuration in force, /events the live \
+                 feed\n",
+            ),
+            Refusal::Listeners => {
+                (503, "as many clients follow this instance as may; try again later\n")
+            }
             Refusal::Host => (
                 421,
                 "this instance does not go by the name in the request; use its address, or list the name in `[observe] http_names`\n",
@@ -62,8 +77,12 @@ impl Asked<'_> {
         match (is_ours || host.eq_ignore_ascii_case("localhost"), self.method, self.path) {
             (false, ..) => Answer::Refused(Refusal::Host),
             (_, "GET" | "HEAD", "/metrics") => Answer::Metrics(Format::preferred(self.accept)),
-            (_, "GET" | "HEAD", "/") => Answer::Index,
-            (_, "GET" | "HEAD", _) => Answer::Refused(Refusal::Path),
+            (_, "GET" | "HEAD", "/events") => Answer::Events,
+            (_, "GET" | "HEAD", "/config") => Answer::Config,
+            (_, "GET" | "HEAD", path) => match ASSETS.iter().find(|asset| asset.path == path) {
+                Some(asset) => Answer::Asset(asset),
+                None => Answer::Refused(Refusal::Path),
+            },
             _ => Answer::Refused(Refusal::Method),
         }
     }
@@ -105,7 +124,12 @@ mod tests {
             let given = answer("GET", "/metrics", Some(host));
             assert_eq!(given, Answer::Metrics(Format::Prometheus), "{host}");
         }
-        assert_eq!(answer("HEAD", "/", Some("localhost")), Answer::Index);
+        for path in ["/", "/live.css", "/live.js", "/plots.js", "/icon.svg"] {
+            let given = answer("HEAD", path, Some("localhost"));
+            assert!(matches!(given, Answer::Asset(asset) if asset.path == path), "{path}");
+        }
+        assert_eq!(answer("GET", "/events", Some("[::1]")), Answer::Events);
+        assert_eq!(answer("GET", "/config", Some("[::1]")), Answer::Config);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_io::ImpairConfig;
 use rheostat_kernel::identity;
 use rheostat_kernel::privileges;
+use rheostat_observe::live_page::EventLog;
 use rheostat_serve::host::{Host, HostConfig, HostControl, HostReport, RunningHost};
 use rheostat_serve::registry::{ApplicationReport, MadeApplication, Making};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,6 +24,7 @@ use serde::Serialize;
 use self::instance::HostInstance;
 use super::summary::value;
 use super::{Error, Report, TICK, WORKERS_TIME};
+use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
 use crate::interrupt;
 use crate::listeners::Listeners;
@@ -75,6 +77,8 @@ pub(super) fn serve(
         interrupted: interrupted.clone(),
         trial: trial.clone(),
         started: Instant::now(),
+        config: ActiveConfig::of(config),
+        events: EventLog::default(),
     };
     let observers = listeners.start(instance)?;
     for address in running.addresses() {

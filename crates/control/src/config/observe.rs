@@ -21,7 +21,8 @@ rheostat_settings::settings! {
         interval: Duration = duration(Duration::from_millis(100)..=YEAR), default(Duration::from_secs(1));
         /// Where the control socket is, through which a running instance gets requests and commands; without one there is none.
         control: Option<PathBuf> = optional(path()), example("\"/run/rheo.sock\"");
-        /// The address and port at which metrics are served over HTTP; without one they are not. Everyone who reaches it can read them.
+        /// The address and port at which metrics and a live page are served over HTTP; without one they are not. Everyone who reaches it
+        /// can read the metrics, the configuration and the addresses of the heaviest flows.
         http: Option<SocketAddr> = optional(parsed("an address and a port such as \"127.0.0.1:9464\"").noun("address and port")), example("\"127.0.0.1:9464\"");
         /// Names by which clients reach that address, beside the name of the machine and `localhost`. A request that names another
         /// host is refused, since a page of another site may have made it.

@@ -9,7 +9,7 @@ const HEAD: &str = "# Metrics
 
 <!-- Written by `RHEO_BLESS=1 cargo test -p rheostat-observe metrics`; edit the declarations in the code instead. -->
 
-The metrics that a running instance serves at `/metrics`. [operating.md](operating.md#metrics) describes how to turn them on. A \
+The metrics that a running instance serves at `/metrics`. [monitoring.md](monitoring.md) describes how to turn them on. A \
 family without samples is left out of a page.
 
 | metric | type | labels | meaning |

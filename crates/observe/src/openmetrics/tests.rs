@@ -69,10 +69,8 @@ fn snapshot() -> Snapshot {
     let latencies = Histogram::new();
     latencies.record(3_000);
     Snapshot {
-        version: "1.2.3",
         devices: vec!["lan".into()],
         sample,
-        status,
         shards: vec![7, 1],
         moves: Histogram::new(),
         classes: vec![("voice".into(), latencies)],
@@ -87,6 +85,7 @@ fn snapshot() -> Snapshot {
             last_hit: None,
             text: "allow".into(),
         }],
+        ..Snapshot::of("1.2.3", status)
     }
 }
 

@@ -17,6 +17,7 @@ use rheostat_steer::policy::Settings;
 use tempfile::TempDir;
 
 use super::*;
+use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
 use crate::control::Instance;
 
@@ -45,6 +46,8 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         walks: None,
         maps_flows: false,
         service: None,
+        config: ActiveConfig::default(),
+        events: Arc::default(),
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), Arc::new(instance)).unwrap();
     (server, interrupted, path, folder)

@@ -1,45 +1,22 @@
-//! Timed: clock, sockets.
+//! Timed: clock, sleep, sockets.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use rheostat_observe::control::{Reply, Status};
-use rheostat_observe::{Summary, control};
-use rheostat_run::Sample;
 
 use super::*;
-use crate::control::Peer;
+use crate::http::counted::Counted;
 
-/// An instance that counts how often it is asked.
-#[derive(Debug, Default)]
-struct Counted(AtomicU64);
-
-impl Answers for Counted {
-    fn answer(&self, _request: control::Request, peer: &mut Peer) -> io::Result<()> {
-        peer.send(&Reply::Stopping)
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let asked = self.0.fetch_add(1, Ordering::Relaxed);
-        let status = Status {
-            summary: Summary::so_far(&Sample { seconds: asked as f64, ..Sample::default() }),
-            devices: Vec::new(),
-            tcp: [("tcpInSegs".to_owned(), 7)].into(),
-            service: Default::default(),
-            application: Default::default(),
-            missing_shards: 0,
-            tcp_by: None,
-            backends: Vec::new(),
-        };
-        Snapshot::of("1.2.3", status)
-    }
-}
+/// A feed that nobody waits for long.
+const FAST: Pace = Pace { tick: Duration::from_millis(20), stall: Duration::from_secs(60) };
 
 fn server() -> (HttpServer, SocketAddr, Arc<Counted>) {
-    let listener = HttpListener::bind("127.0.0.1:0".parse().unwrap(), &[]).unwrap();
+    server_at("127.0.0.1:0", FAST)
+}
+
+fn server_at(address: &str, pace: Pace) -> (HttpServer, SocketAddr, Arc<Counted>) {
+    let listener = HttpListener::bind(address.parse().unwrap(), &[]).unwrap();
     let (address, instance) = (listener.address().unwrap(), Arc::new(Counted::default()));
-    (HttpServer::start(listener, instance.clone()).unwrap(), address, instance)
+    (HttpServer::start_at(listener, instance.clone(), pace).unwrap(), address, instance)
 }
 
 /// The reply to a request, until the server closes.
@@ -93,19 +70,152 @@ fn what_is_no_request_for_a_page_gets_a_status() {
     }
     let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(2 * HEAD));
     assert_eq!(ask(address, &long).split(' ').nth(1), Some("431"));
-    assert_eq!(instance.0.load(Ordering::Relaxed), 0, "nobody got metrics");
+    assert_eq!(instance.asked(), 0, "nobody got metrics");
 }
 
 #[test]
-fn however_many_scrapes_come_lanes_are_seldom_asked() {
+fn ten_thousand_scrapes_seldom_ask_lanes() {
     let (_server, address, instance) = server();
     let start = Instant::now();
-    for _ in 0..200 {
-        assert!(get(address, "/metrics", "").ends_with("rheo_tcp_total{object=\"tcpInSegs\"} 7\n"));
+    // A connection has a bound, too, which a busy machine may reach.
+    for _ in 0..100 {
+        let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+        for _ in 0..100 {
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            stream.get_mut().write_all(request.as_bytes()).unwrap();
+            let (mut length, mut line) = (0, String::new());
+            while line != "\r\n" {
+                line.clear();
+                assert_ne!(stream.read_line(&mut line).unwrap(), 0, "closed in between");
+                let known = line.strip_prefix("content-length: ");
+                length = known.map_or(length, |known| known.trim().parse().unwrap());
+            }
+            let mut page = vec![0; length];
+            stream.read_exact(&mut page).unwrap();
+            assert!(page.ends_with(b"rheo_tcp_total{object=\"tcpInSegs\"} 7\n"));
+        }
     }
     let most = start.elapsed().as_millis() as u64 / FRESH.as_millis() as u64 + 1;
-    let asked = instance.0.load(Ordering::Relaxed);
-    assert!(asked <= most, "asked {asked} times, {most} at most");
+    assert!(instance.asked() <= most, "asked {} times, {most} at most", instance.asked());
+}
+
+#[test]
+fn the_page_comes_with_a_policy_under_which_nothing_else_is_loaded() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (_server, address, _) = server_at(address, FAST);
+        for path in ["/", "/live.css", "/live.js", "/plots.js", "/icon.svg", "/config"] {
+            let reply = get(address, path, "");
+            let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !body.is_empty(), "{path}: {head}");
+            for header in [
+                "content-security-policy: default-src 'none'; script-src 'self';",
+                "x-content-type-options: nosniff",
+                "cache-control: no-store",
+                "referrer-policy: no-referrer",
+            ] {
+                assert!(head.contains(header), "{path}: {header} is missing in {head}");
+            }
+            assert!(!head.contains("access-control-"), "{head}");
+        }
+        let unknown = get(address, "/metric", "");
+        assert!(unknown.starts_with("HTTP/1.1 404 "), "{unknown}");
+        for path in [" / ", "/metrics", "/config", "/events"] {
+            assert!(unknown.contains(path), "{path}: {unknown}");
+        }
+    }
+}
+
+#[test]
+fn a_head_has_no_body_and_ends() {
+    let (_server, address, _) = server();
+    for path in ["/", "/metrics", "/events", "/config"] {
+        let request =
+            format!("HEAD {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let reply = ask(address, &request);
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\n"), "{reply}");
+    }
+}
+
+/// A client of the feed, and the status of its reply.
+fn listen(address: SocketAddr, headers: &str) -> (BufReader<TcpStream>, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET /events HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut stream = BufReader::new(stream);
+    let mut status = String::new();
+    stream.read_line(&mut status).unwrap();
+    let status = status.split(' ').nth(1).unwrap().to_owned();
+    (stream, status)
+}
+
+/// The next line of a feed that begins so.
+fn next_line(feed: &mut BufReader<TcpStream>, beginning: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert_ne!(feed.read_line(&mut line).unwrap(), 0, "the feed has ended");
+        if line.starts_with(beginning) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn a_listener_gets_the_state_and_then_updates_also_when_it_comes_again() {
+    let (server, address, _) = server();
+    for again in ["", "Last-Event-ID: 3\r\n"] {
+        let (mut feed, status) = listen(address, again);
+        assert_eq!(status, "200");
+        assert_eq!(next_line(&mut feed, "content-type"), "content-type: text/event-stream\r\n");
+        assert_eq!(next_line(&mut feed, "retry"), "retry: 2000\n");
+        assert_eq!(next_line(&mut feed, "event"), "event: state\n");
+        assert!(next_line(&mut feed, "data").contains("\"history\""));
+        let number = |line: String| line[4..].trim().parse::<u64>().unwrap();
+        let first = number(next_line(&mut feed, "id"));
+        assert_eq!(next_line(&mut feed, "event"), "event: update\n");
+        assert!(next_line(&mut feed, "data").contains("\"uptime\""));
+        assert_eq!(number(next_line(&mut feed, "id")), first + 1, "none is left out");
+    }
+    let (mut feed, _) = listen(address, "");
+    drop(server);
+    // Reset or closed: either is an end.
+    let _ = feed.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn a_hundred_listeners_are_bounded_and_cost_no_more_than_one() {
+    let (_server, address, instance) = server();
+    let mut clients: Vec<_> = (0..100).map(|_| listen(address, "")).collect();
+    let served = clients.iter().filter(|(_, status)| status == "200").count();
+    assert_eq!(served, LISTENERS);
+    assert!(clients.iter().all(|(_, status)| ["200", "503"].contains(&status.as_str())));
+    // Scrapers have places of their own.
+    assert!(get(address, "/metrics", "").starts_with("HTTP/1.1 200"));
+    let number = |line: String| line[4..].trim().parse::<u64>().unwrap();
+    clients.retain(|(_, status)| status == "200");
+    let last = clients.iter_mut().map(|(feed, _)| number(next_line(feed, "id"))).max();
+    // One scrape beside one snapshot for each update: the numbers of updates count them from the start.
+    let (feed, _) = &mut clients[0];
+    let asked = instance.asked();
+    while number(next_line(feed, "id")) <= last.unwrap() {}
+    let updates = number(next_line(feed, "id"));
+    assert!(asked <= updates + 1, "asked {asked} times for {updates} updates");
+    // A place is free again once its client has gone.
+    clients.pop();
+    let is_served = |_| {
+        std::thread::sleep(Duration::from_millis(10));
+        listen(address, "").1 == "200"
+    };
+    assert!((0..6_000).any(is_served), "the place of a listener that left is taken");
+}
+
+#[test]
+fn a_listener_that_takes_no_update_loses_its_connection() {
+    // No update comes, so that none is taken.
+    let pace = Pace { tick: Duration::from_secs(3_600), stall: Duration::from_millis(50) };
+    let (_server, address, _) = server_at("127.0.0.1:0", pace);
+    let (mut feed, status) = listen(address, "");
+    assert_eq!(status, "200");
+    let _ = feed.read_to_end(&mut Vec::new());
 }
 
 #[test]

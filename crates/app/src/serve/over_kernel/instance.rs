@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use rheostat_observe::Summary;
 use rheostat_observe::control::{Reply, Request, Status, hello};
+use rheostat_observe::live_page::EventLog;
 use rheostat_observe::openmetrics::Snapshot;
-use rheostat_run::Sample;
+use rheostat_run::{RunView, Sample};
 use rheostat_serve::host::HostControl;
 
+use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
-use crate::control::{self, Answers, Peer, by_name};
+use crate::control::{self, Answers, Depth, Peer, by_name};
 
 /// The reply to requests about packets, shards and connections, which are the kernel's.
 const NOT_OURS: &str = "the kernel does TCP for this service, so it has no packets, shards and connections of rheostat's own: \
@@ -26,6 +28,8 @@ pub(super) struct HostInstance {
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) trial: Trial,
     pub(super) started: Instant,
+    pub(super) config: ActiveConfig,
+    pub(super) events: EventLog,
 }
 
 impl Answers for HostInstance {
@@ -42,8 +46,20 @@ impl Answers for HostInstance {
         })
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self, _depth: Depth) -> Snapshot {
         Snapshot::of(env!("CARGO_PKG_VERSION"), self.status())
+    }
+
+    fn config(&self) -> String {
+        self.config.to_string()
+    }
+
+    fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    fn view(&self) -> Option<&Arc<RunView>> {
+        None
     }
 }
 
