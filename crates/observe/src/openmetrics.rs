@@ -8,14 +8,17 @@ mod functions;
 mod histogram;
 mod lanes;
 mod markdown;
+mod policy;
 mod polling;
 mod service;
+
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::Registry;
 use rheostat_base::{Histogram, LaneId};
-use rheostat_run::Sample;
+use rheostat_run::{LaneTimes, Sample};
 use rheostat_state::txn::LaneProfile;
 
 pub use self::family::Family;
@@ -43,6 +46,8 @@ pub struct Snapshot {
     pub transactions: Vec<LaneProfile>,
     /// The rules of functions.
     pub rules: Vec<RuleLine>,
+    /// By lane, how long packets were on hold, and the sizes of bursts.
+    pub times: Vec<Arc<LaneTimes>>,
     /// By shard, the lane that owns it.
     pub owners: Vec<LaneId>,
     /// What the policy that moves shards has decided.
@@ -84,6 +89,7 @@ impl Snapshot {
             classes: Vec::new(),
             transactions: Vec::new(),
             rules: Vec::new(),
+            times: Vec::new(),
             owners: Vec::new(),
             plan: PlanState::default(),
             latencies: Vec::new(),
@@ -130,9 +136,16 @@ impl Format {
 
 /// All families, in the order of the page.
 pub fn families() -> impl Iterator<Item = &'static Family> {
-    [lanes::FAMILIES, devices::FAMILIES, functions::FAMILIES, polling::FAMILIES, service::FAMILIES]
-        .into_iter()
-        .flatten()
+    [
+        lanes::FAMILIES,
+        policy::FAMILIES,
+        devices::FAMILIES,
+        functions::FAMILIES,
+        polling::FAMILIES,
+        service::FAMILIES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The page of a snapshot. A family without samples is left out.

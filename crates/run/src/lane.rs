@@ -445,8 +445,9 @@ impl Lane {
         if received > 0 && received == packets && received == bursts * BURST {
             self.out.end_poll(received);
         }
-        if packets == 0 {
-            self.counters.idle_polls.increment();
+        match packets {
+            0 => self.counters.idle_polls.increment(),
+            _ => self.load.times.bursts.record(packets as u64),
         }
         PollOutcome { packets, next_deadline: self.next_deadline() }
     }

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::account::{LaneCounters, LaneSample};
 use crate::classes::{ClassFigures, Classes};
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneTimes};
 use crate::live_metrics::{LiveMetrics, MetricsRequest};
 use crate::load::ShardLoads;
 use crate::migrate::Migrator;
@@ -83,6 +83,7 @@ pub(crate) struct LaneMetrics {
     loads: Vec<ShardLoads>,
     away: Vec<ShardLoads>,
     guests: Vec<ShardLoads>,
+    times: Vec<Arc<LaneTimes>>,
     /// None where classes are not measured.
     figures: Vec<Arc<ClassFigures>>,
     classes: Option<Arc<Classes>>,
@@ -103,6 +104,7 @@ impl LaneMetrics {
             loads: lanes.iter().map(Lane::loads).collect(),
             away: lanes.iter().map(Lane::away_loads).collect(),
             guests: lanes.iter().map(Lane::guest_loads).collect(),
+            times: lanes.iter().map(Lane::times).collect(),
             figures: lanes.iter().filter_map(Lane::class_figures).collect(),
             classes,
             board,
@@ -188,6 +190,11 @@ impl RunView {
     /// What flows of other lanes have cost each lane, by their shard. As with [`RunView::away_loads`].
     pub fn guest_loads(&self) -> &[ShardLoads] {
         &self.lane_metrics.guests
+    }
+
+    /// What each lane has taken time for, in the order of lanes.
+    pub fn lane_times(&self) -> &[Arc<LaneTimes>] {
+        &self.lane_metrics.times
     }
 
     /// Whether flows may leave their lanes.

@@ -152,6 +152,7 @@ impl Answers for Instance {
             shards,
             moves,
             owners,
+            times: view.lane_times().to_vec(),
             plan: PlanState { policy, plans, why },
             latencies: ClassMetrics::latencies_by_lane(view),
             classes: ClassMetrics::latencies(view),

@@ -34,6 +34,8 @@ pub enum Kind {
     Gauge,
     /// Seconds by how often they occurred.
     Times,
+    /// Numbers of packets by how often they occurred.
+    Sizes,
     /// Facts in the labels, of value 1.
     Facts,
 }
@@ -43,7 +45,7 @@ pub enum Kind {
 enum Value {
     Count(u64),
     Real(f64),
-    Times(Buckets),
+    Buckets(Buckets),
 }
 
 /// The samples of a family, with the values of their labels.
@@ -59,8 +61,12 @@ impl Samples {
         self.add(labels, Value::Real(figure));
     }
 
-    pub(super) fn times<const N: usize>(&mut self, labels: [&dyn fmt::Display; N], times: Buckets) {
-        self.add(labels, Value::Times(times));
+    pub(super) fn buckets<const N: usize>(
+        &mut self,
+        labels: [&dyn fmt::Display; N],
+        buckets: Buckets,
+    ) {
+        self.add(labels, Value::Buckets(buckets));
     }
 
     fn add<const N: usize>(&mut self, labels: [&dyn fmt::Display; N], value: Value) {
@@ -86,6 +92,7 @@ impl Family {
             Kind::Seconds => format!("{}_seconds_total", self.name),
             Kind::Gauge => self.name.to_owned(),
             Kind::Times => format!("{}_seconds", self.name),
+            Kind::Sizes => format!("{}_packets", self.name),
             Kind::Facts => format!("{}_info", self.name),
         }
     }
@@ -97,11 +104,13 @@ impl Family {
         if samples.0.is_empty() {
             return Ok(());
         }
+        let packets = Unit::Other("packets".to_owned());
         let (kind, unit) = match self.kind {
             Kind::Count => (MetricType::Counter, None),
             Kind::Seconds => (MetricType::Counter, Some(&Unit::Seconds)),
             Kind::Gauge => (MetricType::Gauge, None),
             Kind::Times => (MetricType::Histogram, Some(&Unit::Seconds)),
+            Kind::Sizes => (MetricType::Histogram, Some(&packets)),
             Kind::Facts => (MetricType::Info, None),
         };
         let mut encoder = to.encode_descriptor(self.name, self.help, unit, kind)?;
@@ -121,7 +130,7 @@ impl Family {
                 (Value::Real(figure), _) => {
                     sample.encode_counter::<NoLabelSet, _, f64>(figure, None)?
                 }
-                (Value::Times(Buckets { sum, count, buckets }), _) => {
+                (Value::Buckets(Buckets { sum, count, buckets }), _) => {
                     sample.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)?;
                 }
             }

@@ -14,10 +14,13 @@ const BOUNDS: [u64; 19] = {
     bounds
 };
 
-/// Times by bounds in seconds, each bucket without those of the buckets before; the last has no bound.
+/// The largest sizes of buckets, in packets: powers of two.
+const SIZES: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/// Figures by bounds, times in seconds, each bucket without those of the buckets before; the last has no bound.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Buckets {
-    /// The sum of all times in seconds, each as the end of its bin.
+    /// The sum of all figures, each as the end of its bin.
     pub(super) sum: f64,
     pub(super) count: u64,
     pub(super) buckets: Vec<(f64, u64)>,
@@ -26,12 +29,22 @@ pub(super) struct Buckets {
 impl Buckets {
     /// Of bins: the largest time of each in nanoseconds, and how many it has.
     pub(super) fn of(bins: impl Iterator<Item = (u64, u64)>) -> Buckets {
-        let bounds = BOUNDS.iter().map(|nanos| *nanos as f64 / 1e9).chain([f64::INFINITY]);
-        let mut buckets: Vec<_> = bounds.map(|bound| (bound, 0)).collect();
+        Buckets::by(&BOUNDS, 1e9, bins)
+    }
+
+    /// Of bins: the largest size of each in packets, and how many it has.
+    pub(super) fn of_sizes(bins: impl Iterator<Item = (u64, u64)>) -> Buckets {
+        Buckets::by(&SIZES, 1.0, bins)
+    }
+
+    /// By these bounds, in units of which `scale` make one of the metric.
+    fn by(bounds: &[u64], scale: f64, bins: impl Iterator<Item = (u64, u64)>) -> Buckets {
+        let ends = bounds.iter().map(|bound| *bound as f64 / scale).chain([f64::INFINITY]);
+        let mut buckets: Vec<_> = ends.map(|bound| (bound, 0)).collect();
         let (mut sum, mut count) = (0.0, 0);
-        for (nanos, times) in bins {
-            buckets[BOUNDS.partition_point(|bound| *bound < nanos)].1 += times;
-            sum += nanos as f64 * times as f64 / 1e9;
+        for (figure, times) in bins {
+            buckets[bounds.partition_point(|bound| *bound < figure)].1 += times;
+            sum += figure as f64 * times as f64 / scale;
             count += times;
         }
         Buckets { sum, count, buckets }
@@ -46,6 +59,14 @@ mod tests {
     fn bounds_are_one_two_and_five_of_each_power_of_ten() {
         assert_eq!(BOUNDS[..4], [1_000, 2_000, 5_000, 10_000]);
         assert_eq!(BOUNDS[18], 1_000_000_000);
+    }
+
+    #[test]
+    fn a_burst_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
+        let sizes = Buckets::of_sizes([(1, 5), (3, 2), (32, 1), (9_000, 1)].into_iter());
+        assert_eq!((sizes.count, sizes.buckets[0], sizes.buckets[2]), (9, (1.0, 5), (4.0, 2)));
+        assert_eq!((sizes.buckets[5], sizes.buckets[10].1), ((32.0, 1), 1));
+        assert!((sizes.sum - 9_043.0).abs() < 1e-9, "{}", sizes.sum);
     }
 
     #[test]

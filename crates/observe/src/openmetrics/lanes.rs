@@ -148,6 +148,52 @@ pub(super) const FAMILIES: &[Family] = &[
         |run, to| each_real(run, to, |lane| lane.total_ns as f64 / 1e9),
     ),
     Family::new(
+        "rheo_burst",
+        Kind::Sizes,
+        LANE,
+        "Packets of each poll that found some",
+        |run, to| {
+            for (number, lane) in run.times.iter().enumerate() {
+                to.buckets([&number], Buckets::of_sizes(lane.bursts.bins()));
+            }
+        },
+    ),
+    Family::new(
+        "rheo_hold",
+        Kind::Times,
+        LANE,
+        "How long packets waited in the lane for their shard to come; the sum is rounded up by a few per cent",
+        |run, to| {
+            for (number, lane) in run.times.iter().enumerate() {
+                to.buckets([&number], Buckets::of(lane.held.bins()));
+            }
+        },
+    ),
+    Family::new(
+        "rheo_wake_up",
+        Kind::Times,
+        LANE,
+        "From the command that gave a parked lane a shard to the poll that applied it; the sum is rounded up by a few per cent",
+        |run, to| {
+            for (number, lane) in
+                run.times.iter().enumerate().filter(|lane| lane.1.woken.count() > 0)
+            {
+                to.buckets([&number], Buckets::of(lane.woken.bins()));
+            }
+        },
+    ),
+    Family::new(
+        "rheo_latency",
+        Kind::Times,
+        LANE,
+        "Latencies of sampled packets in the lane, where classes are measured; the sum is rounded up by a few per cent",
+        |run, to| {
+            for (number, latencies) in run.latencies.iter().enumerate() {
+                to.buckets([&number], Buckets::of(latencies.bins()));
+            }
+        },
+    ),
+    Family::new(
         "rheo_imbalance",
         Kind::Gauge,
         &[],
@@ -172,7 +218,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "How long shards took to move, from the start to their arrival; the sum is rounded up by a few per cent",
         |run, to| {
             if run.moves.count() > 0 {
-                to.times([], Buckets::of(run.moves.bins()));
+                to.buckets([], Buckets::of(run.moves.bins()));
             }
         },
     ),
@@ -183,7 +229,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "Latencies of sampled packets of the class; the sum is rounded up by a few per cent",
         |run, to| {
             for (class, latencies) in &run.classes {
-                to.times([class], Buckets::of(latencies.bins()));
+                to.buckets([class], Buckets::of(latencies.bins()));
             }
         },
     ),

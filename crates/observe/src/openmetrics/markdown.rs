@@ -24,7 +24,7 @@ pub fn to_markdown() -> String {
         let kind = match family.kind {
             Kind::Count | Kind::Seconds => "counter",
             Kind::Gauge => "gauge",
-            Kind::Times => "histogram",
+            Kind::Times | Kind::Sizes => "histogram",
             Kind::Facts => "info",
         };
         let (name, labels) = (family.sample_name(), labels.join(", "));

@@ -29,7 +29,7 @@ pub(super) const FAMILIES: &[Family] = &[
         |run, to| {
             for (number, lane) in run.sample.polling.lanes.iter().enumerate() {
                 if lane.vacations.count > 0 {
-                    to.times([&number], Buckets::of(lane.vacations.bins.iter().copied()));
+                    to.buckets([&number], Buckets::of(lane.vacations.bins.iter().copied()));
                 }
             }
         },

@@ -1,3 +1,5 @@
+mod shipped;
+
 use std::collections::BTreeMap;
 
 use rheostat_base::DropReason;
@@ -68,12 +70,15 @@ fn snapshot() -> Snapshot {
     };
     let latencies = Histogram::new();
     latencies.record(3_000);
+    let times = LaneTimes::default();
+    times.bursts.record(32);
+    times.held.record(15_000);
     Snapshot {
         devices: vec!["lan".into()],
         sample,
         shards: vec![7, 1],
         moves: Histogram::new(),
-        classes: vec![("voice".into(), latencies)],
+        classes: vec![("voice".into(), latencies.clone())],
         transactions: vec![],
         rules: vec![RuleLine {
             place: 1,
@@ -85,6 +90,10 @@ fn snapshot() -> Snapshot {
             last_hit: None,
             text: "allow".into(),
         }],
+        times: vec![Arc::new(times)],
+        owners: vec![LaneId(0), LaneId(1), LaneId(1)],
+        plan: PlanState { policy: "rss", plans: 6, why: vec![] },
+        latencies: vec![latencies],
         ..Snapshot::of("1.2.3", status)
     }
 }
@@ -115,6 +124,12 @@ fn openmetrics_has_totals_units_and_an_end() {
         "rheo_vacation_seconds_count{lane=\"0\"} 2",
         "rheo_class_latency_seconds_bucket{le=\"+Inf\",class=\"voice\"} 1",
         "rheo_shard_packets_total{shard=\"0\"} 7",
+        "# UNIT rheo_burst_packets packets",
+        "rheo_burst_packets_bucket{le=\"32.0\",lane=\"0\"} 1",
+        "rheo_hold_seconds_bucket{le=\"0.00002\",lane=\"0\"} 1",
+        "rheo_latency_seconds_count{lane=\"0\"} 1",
+        "rheo_lane_shards{lane=\"1\"} 2",
+        "rheo_plans_total{policy=\"rss\"} 6",
     ] {
         assert!(page.lines().any(|written| written == line), "{line} is missing in\n{page}");
     }

@@ -15,9 +15,11 @@ use crate::handoff::link::Delivery;
 use crate::migrate::{Command, Hold, LaneMailbox, Place, ReleaseStamps, Report, Watermark};
 use crate::offload::FlowNumber;
 
-/// Times that a lane takes, in nanoseconds.
+/// Times that a lane takes, in nanoseconds, and the sizes of its bursts.
 #[derive(Debug, Default)]
 pub struct LaneTimes {
+    /// Packets of each poll that found some.
+    pub bursts: Histogram,
     /// How long each packet was on hold.
     pub held: Histogram,
     /// From a command that gives a parked lane a shard to the poll that applies it.
