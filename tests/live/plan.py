@@ -11,7 +11,7 @@ from faults import Fault
 from middle import Ground, Service
 from place import Place
 from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, order, ping, restart
-from scenarios import rewrites, short, throughput, transfer, vlan
+from scenarios import rewrites, scrapes, short, throughput, transfer, vlan
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ SCENARIOS = (
     Scenario("killed and started", (NAT,), restart.after_a_crash, faults.CUT_OFF, alone=True),
     Scenario("an interface vanishes", (NAT,), links.vanished, None, alone=True, process=True, ends_middle=True),
     Scenario("an interface returns", (NAT,), links.returned, None, alone=True, process=True),
+    Scenario("Prometheus scrapes", (NAT,), scrapes.by_prometheus, None, alone=True, process=True),
     Scenario("1,000 rewrites", (NAT,), rewrites.thousand, faults.CUT_OFF, alone=True, check=rewrites.check, long=True),
     Scenario("a gigabyte", (NAT, BALANCER), transfer.checksums_equal, faults.WRONG_DATA_LATE, long=True),
 )

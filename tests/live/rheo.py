@@ -33,6 +33,8 @@ class RheoMiddle(Middle):
         self._process: subprocess.Popen | None = None
         #: What the devices are told to do without their interface; as shipped where it is empty.
         self.on_loss = ""
+        #: Where it serves its metrics; nowhere if empty.
+        self.http = ""
         # The kernel of this namespace must not do the work.
         network.middle.sysctl(
             [("net.ipv4.ip_forward", 0)]
@@ -43,6 +45,8 @@ class RheoMiddle(Middle):
         config = configuration.path(self.ground, self._place, self.on_loss)
         command = [str(self._binary), "run", str(config), "--json", "--lanes", str(self.ground.lanes)]
         command += ["--control", str(self._place / "control")]
+        if self.http:
+            command += ["--http", self.http]
         devices = configuration.devices(self.ground.service).items()
         # A third device is of the first one's kind.
         for (name, interface), kind in zip(devices, itertools.cycle(self.ground.devices)):
