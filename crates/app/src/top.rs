@@ -39,8 +39,8 @@ pub(crate) enum Error {
   rheo top --control /run/rheo/nat.sock --interval 2s
   rheo top --once
 
-Rates are those of the last interval. Keys: F1 or h help, F6 or s sorts lanes by number or load, space stops and goes on,
-arrows and page keys scroll the lanes, F10 or q ends.
+Rates are those of the last interval. Keys: F1 or h help, F4 or \\ shows names with a text alone, F6 or s sorts lanes by
+number or load, space stops and goes on, arrows and page keys scroll the lanes, F10 or q ends.
 
 With --once, one screen is printed after one interval, without colours, for scripts and reports.")]
 pub(crate) struct Args {

@@ -17,25 +17,43 @@ const BAR: usize = 20;
 /// Loads shown beside a bar.
 const PAST: usize = 30;
 
+/// From this width on, drops and devices have room side by side.
+const SIDE_BY_SIDE: u16 = 76;
+/// From this height on, there is more than lanes.
+const TALL: u16 = 12;
+
 /// Draws what an interval brought.
 pub(super) fn draw(frame: &mut Frame, view: &mut View, interval: &Interval) {
-    let below = interval.reasons.len().max(interval.devices.len() + 1).clamp(1, 8) as u16 + 2;
+    let interval = &view.filtered(interval);
+    let area = frame.area();
+    let is_wide = area.width >= SIDE_BY_SIDE;
+    let is_tall = area.height >= TALL;
+    let reasons = interval.reasons.len().clamp(1, 8) as u16 + 2;
+    let devices = interval.devices.len().clamp(1, 8) as u16 + 3;
+    let below = match (is_tall, is_wide) {
+        (true, true) => reasons.max(devices),
+        (true, false) => reasons + devices,
+        (false, _) => 0,
+    };
     let further = further(interval);
     let further_lines = (further.len() as u16).min(8) + u16::from(!further.is_empty()) * 2;
     let keys = u16::from(!view.is_printed);
     let parts = Layout::vertical([
         Constraint::Length(2),
         Constraint::Max(interval.lanes.len() as u16 + 3),
-        Constraint::Length(below),
-        Constraint::Length(further_lines),
+        Constraint::Max(below),
+        Constraint::Max(if is_tall { further_lines } else { 0 }),
         Constraint::Fill(1),
         Constraint::Length(keys),
     ]);
-    let [head, lanes, middle, foot, _, keys] = parts.areas(frame.area());
+    let [head, lanes, middle, foot, _, keys] = parts.areas(area);
     frame.render_widget(Paragraph::new(headlines(view, interval)), head);
     draw_lanes(frame, view, interval, lanes);
-    let [drops, devices] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
+    let halves = match is_wide {
+        true => Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]),
+        false => Layout::vertical([Constraint::Max(reasons), Constraint::Max(devices)]),
+    };
+    let [drops, devices] = halves.areas(middle);
     draw_drops(frame, interval, drops);
     draw_devices(frame, interval, devices);
     if !further.is_empty() {
@@ -45,7 +63,10 @@ pub(super) fn draw(frame: &mut Frame, view: &mut View, interval: &Interval) {
         );
     }
     if keys.height > 0 {
-        let text = "F1 help  F6 sort  space stop  F10 quit";
+        let text = match view.is_typing {
+            true => format!("filter: {}_  Enter keep  Esc clear", view.filter),
+            false => "F1 help  F4 filter  F6 sort  space stop  F10 quit".to_owned(),
+        };
         frame.render_widget(Line::from(text).style(Modifier::REVERSED), keys);
     }
     if view.has_help {
@@ -69,13 +90,16 @@ fn headlines<'l>(view: &View, interval: &Interval) -> Vec<Line<'l>> {
     if view.is_stopped {
         first.push(Span::from("  stopped").bold());
     }
+    if !view.filter.is_empty() && !view.is_typing {
+        first.push(Span::from(format!("  filter {}", view.filter)).bold());
+    }
     let connections = interval.connections.map(|count| format!("{count} connections  "));
-    let imbalance = interval.imbalance.map(|times| format!("  imbalance {times:.2}"));
+    let imbalance = interval.imbalance.map(|times| format!("imbalance {times:.2}  "));
     let second = format!(
-        "{}{flows} flows  {} handed off  {moved} shards moved  {reordered} packets reordered{}",
+        "{}{}{flows} flows  {} handed off  {moved} shards moved  {reordered} reordered",
         connections.unwrap_or_default(),
-        rate(*handed_off),
         imbalance.unwrap_or_default(),
+        rate(*handed_off),
     );
     vec![Line::from(first), Line::from(second)]
 }
@@ -95,10 +119,10 @@ fn draw_lanes(frame: &mut Frame, view: &mut View, interval: &Interval, area: Rec
         let what: Vec<_> = what.into_iter().flatten().map(String::as_str).collect();
         let bar = Span::styled(bar(lane.load), color(lane.load));
         Row::new(vec![
-            Line::from(format!("{:>4}", lane.number)),
+            Line::from(lane.number.to_string()).right_aligned(),
             Line::from(bar),
-            Line::from(format!("{:>4.0} %", lane.load * 100.0)),
-            Line::from(format!("{:>9}", rate(lane.packets))),
+            Line::from(format!("{:.0} %", lane.load * 100.0)).right_aligned(),
+            Line::from(rate(lane.packets)).right_aligned(),
             Line::from(what.join(", ")),
             Line::from(past),
         ])
@@ -111,7 +135,9 @@ fn draw_lanes(frame: &mut Frame, view: &mut View, interval: &Interval, area: Rec
         Constraint::Length(20),
         Constraint::Fill(1),
     ];
-    let heading = Row::new(["lane", "load", "", "packets/s", "", "load before"]);
+    let heading = ["lane", "load", "", "packets/s", "", "load before"].map(Line::from);
+    let [lane, load, percent, packets, mode, before] = heading;
+    let heading = Row::new([lane, load, percent, packets.right_aligned(), mode, before]);
     let heading = heading.style(Style::new().add_modifier(Modifier::BOLD));
     let table = Table::new(rows, widths).header(heading).block(Block::bordered().title(title));
     frame.render_widget(table, area);
@@ -133,22 +159,26 @@ fn draw_drops(frame: &mut Frame, interval: &Interval, area: Rect) {
 fn draw_devices(frame: &mut Frame, interval: &Interval, area: Rect) {
     let rows = interval.devices.iter().map(|device| {
         let link = device.link.map(|state| format!("{state:?}").to_lowercase());
-        Row::new(vec![
-            device.name.clone(),
-            rate(device.arrived),
-            rate(device.sent),
-            rate(device.lost),
-            link.unwrap_or_default(),
-        ])
+        let figures = [device.arrived, device.sent, device.lost];
+        let figures = figures.map(|figure| Line::from(rate(figure)).right_aligned());
+        let cells = [Line::from(device.name.clone())].into_iter().chain(figures);
+        Row::new(cells.chain(link.map(Line::from)))
     });
+    // A link is named only while it does not work.
+    let link = match interval.devices.iter().any(|device| device.link.is_some()) {
+        true => 8,
+        false => 0,
+    };
     let widths = [
-        Constraint::Fill(2),
+        Constraint::Min(6),
         Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Fill(1),
+        Constraint::Length(7),
+        Constraint::Length(7),
+        Constraint::Length(link),
     ];
-    let heading = Row::new(["device", "arrived/s", "sent/s", "lost/s", "link"]);
+    let figures = ["arrived/s", "sent/s", "lost/s"].map(|name| Line::from(name).right_aligned());
+    let heading = [Line::from("device")].into_iter().chain(figures);
+    let heading = Row::new(heading.chain([Line::from("link")]));
     let heading = heading.style(Style::new().add_modifier(Modifier::BOLD));
     let table = Table::new(rows, widths).header(heading);
     frame.render_widget(table.block(Block::bordered().title("devices")), area);
@@ -166,8 +196,10 @@ fn further<'l>(interval: &Interval) -> Vec<Line<'l>> {
 }
 
 fn draw_help(frame: &mut Frame) {
-    const KEYS: [&str; 6] = [
+    const KEYS: [&str; 8] = [
         "F1  h     this help",
+        "F4  \\ /   show names with a text alone;",
+        "          Esc clears it",
         "F6  s     lanes by number or by load",
         "space     stop, and go on",
         "arrows, page keys, Home, End",

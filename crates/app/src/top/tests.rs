@@ -99,6 +99,51 @@ fn keys_sort_scroll_stop_and_quit() {
 }
 
 #[test]
+fn a_filter_shows_names_with_its_text_alone() {
+    let mut view = View::default();
+    let press = |view: &mut View, code| view.press(KeyEvent::new(code, KeyModifiers::NONE));
+    press(&mut view, KeyCode::F(4));
+    // Letters that are keys elsewhere are text here.
+    for letter in "Lane q".chars() {
+        assert_eq!(press(&mut view, KeyCode::Char(letter)), Action::None);
+    }
+    press(&mut view, KeyCode::Backspace);
+    press(&mut view, KeyCode::Char('1'));
+    press(&mut view, KeyCode::Enter);
+    let shown = view.filtered(&interval(4));
+    assert_eq!(shown.lanes.iter().map(|lane| lane.number).collect::<Vec<_>>(), [1]);
+    assert!(shown.reasons.is_empty() && shown.devices.is_empty() && shown.counters.is_empty());
+    assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
+    assert_eq!(view.filtered(&interval(4)), interval(4));
+    press(&mut view, KeyCode::Char('/'));
+    "seg".chars().for_each(|letter| {
+        press(&mut view, KeyCode::Char(letter));
+    });
+    assert_eq!(view.filtered(&interval(4)).counters.len(), 1);
+    (0..100).for_each(|_| {
+        press(&mut view, KeyCode::Char('x'));
+    });
+    assert_eq!(view.filter.len(), 30);
+    assert_eq!(press(&mut view, KeyCode::F(10)), Action::Quit);
+}
+
+#[test]
+fn the_lanes_are_shown_where_little_else_fits() {
+    let screen = |width, height| {
+        let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
+        let mut view = View::default();
+        let Ok(_) = terminal.draw(|frame| screen::draw(frame, &mut view, &interval(3)));
+        terminal.backend().to_string()
+    };
+    let small = screen(40, 8);
+    assert!(small.contains("lane") && small.contains('█') && !small.contains("drops"), "{small}");
+    let narrow = screen(50, 24);
+    for part in ["lanes", "denied", "arrived/s", "2.50 M"] {
+        assert!(narrow.contains(part), "{part}: {narrow}");
+    }
+}
+
+#[test]
 fn a_small_terminal_shows_what_fits() {
     for (width, height) in [(1, 1), (20, 5), (39, 8), (200, 100)] {
         let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));

@@ -8,6 +8,8 @@ use super::interval::{Interval, LaneInterval};
 
 /// Loads kept of each lane.
 const KEPT: usize = 60;
+/// Characters of a filter at most.
+const LONGEST: usize = 30;
 
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +22,10 @@ pub(super) struct View {
     pub(super) has_help: bool,
     /// It is printed once, and has no keys.
     pub(super) is_printed: bool,
+    /// A part of the names that are shown; all are while it is empty.
+    pub(super) filter: String,
+    /// Keys go into the filter.
+    pub(super) is_typing: bool,
     /// Lanes above the first that is shown.
     pub(super) above: usize,
     /// Lanes that fit on the screen.
@@ -44,9 +50,14 @@ impl View {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if is_control => return Action::Quit,
-            KeyCode::Char('q') | KeyCode::F(10) => return Action::Quit,
-            KeyCode::Esc if !self.has_help => return Action::Quit,
-            KeyCode::Esc => self.has_help = false,
+            KeyCode::F(10) => return Action::Quit,
+            _ if self.is_typing => self.edit(key.code),
+            KeyCode::F(4) | KeyCode::Char('\\' | '/') => self.is_typing = true,
+            KeyCode::Char('q') => return Action::Quit,
+            // The last that was opened is closed first.
+            KeyCode::Esc if self.has_help => self.has_help = false,
+            KeyCode::Esc if !self.filter.is_empty() => self.filter.clear(),
+            KeyCode::Esc => return Action::Quit,
             KeyCode::F(1) | KeyCode::Char('h' | '?') => self.has_help = !self.has_help,
             KeyCode::F(6) | KeyCode::Char('s') => self.is_by_load = !self.is_by_load,
             KeyCode::Char(' ') => self.is_stopped = !self.is_stopped,
@@ -59,6 +70,39 @@ impl View {
             _ => {}
         }
         Action::None
+    }
+
+    /// A key goes into the filter.
+    fn edit(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.is_typing = false;
+            }
+            KeyCode::Enter | KeyCode::F(4) => self.is_typing = false,
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(c) if self.filter.chars().count() < LONGEST => self.filter.push(c),
+            _ => {}
+        }
+    }
+
+    /// The lanes, reasons, devices, counters and classes whose names have the filter in them, whatever its case.
+    pub(super) fn filtered(&self, interval: &Interval) -> Interval {
+        let mut shown = interval.clone();
+        let wanted = self.filter.to_lowercase();
+        let has = |name: &str| name.to_lowercase().contains(&wanted);
+        shown.lanes.retain(|lane| {
+            let parts =
+                [Some(format!("lane {}", lane.number)), lane.role.clone(), lane.mode.clone()];
+            parts.iter().flatten().any(|part| has(part))
+        });
+        shown.reasons.retain(|(reason, _)| has(reason));
+        shown.devices.retain(|device| has(&device.name));
+        shown.counters.retain(|(name, _)| has(name));
+        shown.classes.retain(|class| has(&class.name));
+        shown
     }
 
     /// Keeps the loads of an interval.
