@@ -1,8 +1,8 @@
-//! Metrics over HTTP, of a run on the simulated NIC.
+//! Metrics and the live page over HTTP, of a run on the simulated NIC.
 //!
 //! Timed: processes, sockets.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 
@@ -15,15 +15,28 @@ fn address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(127, 128 | high, middle, low), 9464))
 }
 
-fn get(address: SocketAddr, host: &str, accept: &str) -> String {
+fn ask(address: SocketAddr, path: &str, host: &str, accept: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!(
-        "GET /metrics HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+fn get(address: SocketAddr, host: &str, accept: &str) -> String {
+    let mut stream = ask(address, "/metrics", host, accept);
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     reply
+}
+
+/// The states and updates of the feed, as JSON.
+fn feed(address: SocketAddr) -> impl Iterator<Item = serde_json::Value> {
+    let lines = BufReader::new(ask(address, "/events", "localhost", "text/event-stream")).lines();
+    let data =
+        lines.map(Result::unwrap).filter_map(|line| Some(line.strip_prefix("data: ")?.to_owned()));
+    data.map(|data| serde_json::from_str(&data).unwrap())
 }
 
 /// The sum of a metric's samples.
@@ -52,6 +65,29 @@ fn a_run_serves_its_metrics_under_its_address_and_under_no_foreign_name() {
     assert!(page.ends_with("# EOF\n"), "{page}");
     assert!(get(address, &flag, "*/*").contains("text/plain; version=0.0.4"));
     assert!(get(address, "evil.example", "*/*").starts_with("HTTP/1.1 421 "));
+    for metric in ["rheo_burst_packets_count", "rheo_lane_shards", "rheo_plans_total"] {
+        assert!(sum(page, metric) > 0.0, "{metric}: {page}");
+    }
+    // The page, its feed, and the configuration.
+    let whole = |path| {
+        let mut reply = String::new();
+        ask(address, path, &flag, "*/*").read_to_string(&mut reply).unwrap();
+        reply
+    };
+    assert!(whole("/").contains("<script src=\"/live.js\""));
+    let config = whole("/config");
+    for part in ["# Started with: ", "--lanes 2", "[function.firewall]"] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    let mut feed = feed(address);
+    let state = feed.next().unwrap();
+    assert_eq!(state["update"]["events"][0]["kind"], "start", "{state}");
+    let arrives = |update: &serde_json::Value| {
+        let flows = update["top_flows"].as_array().unwrap();
+        let is_shared = update["lanes"].as_array().unwrap().len() == 2;
+        is_shared && update["received"].as_f64().unwrap() > 0.0 && !flows.is_empty()
+    };
+    assert!(feed.take(60).any(|update| arrives(&update)), "no flow is shown");
     // A second run at the same address.
     let second = Command::new(env!("CARGO_BIN_EXE_rheo"))
         .arg("run")
