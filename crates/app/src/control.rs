@@ -33,7 +33,7 @@ pub(crate) use flows::{Args as FlowsArgs, run as flows};
 pub(crate) use instance::{Instance, by_name};
 pub(crate) use keep::{Args as KeepArgs, confirm, run as keep};
 pub(crate) use lanes::{Args as LanesArgs, run as lanes};
-pub(crate) use nat::{Args as NatArgs, run as nat};
+pub(crate) use nat::{Args as NatArgs, MappingPlace, run as nat};
 pub(crate) use neighbours::{Args as NeighboursArgs, run as neighbours};
 pub(crate) use peer::Peer;
 pub(crate) use routes::{Args as RoutesArgs, run as routes};

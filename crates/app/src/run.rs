@@ -13,13 +13,13 @@ use rheostat_control::{
     Balance, Balancer, Balancing, Config, DeviceOverride, KernelFollower, LoadError, Overrides,
 };
 use rheostat_functions::lb::{HealthBoard, LbConfig};
-use rheostat_functions::nat::{Mapping, NatFunction};
 use rheostat_io::OpenError;
 use rheostat_io::is_standard;
 use rheostat_ip::RunLimit;
 use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::privileges::{self, Identity, PrivilegeError};
+use rheostat_nf::registry::{ConfiguredFunction, FlowPlace};
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LogError, LogWriter, OutputFiles, PortLine, RuleBoard,
     Summary,
@@ -34,7 +34,7 @@ use crate::app::App;
 use crate::assemble::{self, AssembleError, RunAssembly};
 use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
-use crate::control::Instance;
+use crate::control::{Instance, MappingPlace};
 use crate::error::cause;
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
@@ -321,8 +321,11 @@ impl AppRun {
         let shards = self.config.state.shards;
         let functions = self.config.chain.iter().map(|function| function.name().to_owned());
         let functions = functions.collect();
-        let nat = config.function().map(|NatFunction { nat, .. }| nat.mapping);
-        let maps_flows = nat == Some(Mapping::AddressAndPortDependent);
+        let mappings = MappingPlace::of(config.function());
+        let in_shards = |function: &ConfiguredFunction| {
+            matches!(function.facts().flows, FlowPlace::Shards | FlowPlace::ObjectsAndShards)
+        };
+        let has_flows = config.chain.iter().any(in_shards);
         let objects = chain.objects().cloned();
         if let (Some(objects), Some(sample)) = (&objects, self.sample) {
             objects.sample_every(sample);
@@ -377,8 +380,8 @@ impl AppRun {
             followed: follower.as_ref().map(KernelFollower::routes),
             cores,
             rules,
-            walks: chain.is_stateful().then(|| chain.walks().clone()),
-            maps_flows,
+            walks: has_flows.then(|| chain.walks().clone()),
+            mappings,
             service: None,
             config: ActiveConfig::of(&config),
             events: Arc::default(),

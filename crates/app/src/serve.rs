@@ -42,7 +42,7 @@ use crate::active_config::ActiveConfig;
 use crate::app::App;
 use crate::assemble::AssembleError;
 use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
-use crate::control::Instance;
+use crate::control::{Instance, MappingPlace};
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
 use crate::log::WrongVariable;
@@ -273,7 +273,7 @@ impl ServeRun {
             cores,
             rules: Arc::default(),
             walks: None,
-            maps_flows: false,
+            mappings: MappingPlace::default(),
             service: Some(control.clone()),
             config: active,
             events: Arc::default(),

@@ -157,7 +157,13 @@ impl Instance {
     /// Begins a walk, if the instance has flows.
     pub(super) fn begin_walk(&self, request: WalkRequest) -> Result<WalkHandle, String> {
         let Some(walks) = &self.walks else {
-            return Err(self.without("flows"));
+            return Err(match (&self.service, self.functions.as_slice()) {
+                (None, functions @ [_, ..]) => format!(
+                    "the functions {} keep no flows in shards; what they keep in objects that all lanes share is not listed",
+                    functions.join(", ")
+                ),
+                _ => self.without("flows"),
+            });
         };
         let mut migrator = self.view.migrator();
         let shards = migrator.owners().len();

@@ -31,6 +31,7 @@ use rheostat_steer::policy::Settings;
 
 use super::flows;
 use super::listing;
+use super::nat::MappingPlace;
 use super::peer::Peer;
 use super::server::{Answers, Depth};
 use crate::active_config::ActiveConfig;
@@ -89,8 +90,8 @@ pub(crate) struct Instance {
     pub(crate) rules: Arc<RuleBoard>,
     /// Where walks through flows begin, if the chain keeps flows.
     pub(crate) walks: Option<Arc<WalkBoard>>,
-    /// Whether flows of the NAT have external endpoints of their own.
-    pub(crate) maps_flows: bool,
+    /// Where the NAT of the chain keeps its mappings.
+    pub(crate) mappings: MappingPlace,
     /// The service over TCP, if it is one.
     pub(crate) service: Option<ServeControl>,
     /// The text of the configuration in force.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rheostat_capture::FlowExpression;
+use rheostat_functions::nat::{Mapping, NatFunction};
 use rheostat_observe::control::{
     ListRequest, Listing, MappingLine, MappingsRequest, Page, Selection,
 };
@@ -22,6 +23,31 @@ use crate::{nat_host, nat_log};
 
 /// The name of the NAT in a chain.
 const NAT: &str = "nat";
+
+/// Where the NAT of a chain keeps its mappings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MappingPlace {
+    /// In tables of its own in shards.
+    #[default]
+    Shards,
+    /// In flows, each of which has its own.
+    Flows,
+    /// In objects that all lanes share, which are not listed.
+    Objects,
+}
+
+impl MappingPlace {
+    /// The place by the settings of the NAT, if there is one.
+    pub(crate) fn of(nat: Option<&NatFunction>) -> MappingPlace {
+        match nat {
+            Some(NatFunction { sharing: Some(_), .. }) => MappingPlace::Objects,
+            Some(NatFunction { nat, .. }) if nat.mapping == Mapping::AddressAndPortDependent => {
+                MappingPlace::Flows
+            }
+            _ => MappingPlace::Shards,
+        }
+    }
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -99,6 +125,12 @@ impl Instance {
         if !self.functions.iter().any(|function| function == NAT) {
             return Err(self.without("mappings"));
         }
+        if self.mappings == MappingPlace::Objects {
+            return Err(
+                "the mappings of this NAT are in objects that all lanes share (`state = \"shared\"`), which are not listed"
+                    .to_owned(),
+            );
+        }
         let mut selection = Selection::new(page).map_err(|error| error.to_string())?;
         let filter = page.filter.as_deref().map(FlowExpression::new).transpose();
         let filter = filter.map_err(|error| error.to_string())?;
@@ -118,7 +150,7 @@ impl Instance {
                 end_with(peer)?;
             }
             silent = silent.max(self.silent_lanes(&walk));
-            if !self.maps_flows {
+            if self.mappings != MappingPlace::Flows {
                 break;
             }
         }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
-use crate::control::Instance;
+use crate::control::{Instance, MappingPlace};
 
 fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         cores: Vec::new(),
         rules: Arc::default(),
         walks: None,
-        maps_flows: false,
+        mappings: MappingPlace::default(),
         service: None,
         config: ActiveConfig::default(),
         events: Arc::default(),
