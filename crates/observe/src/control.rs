@@ -6,6 +6,7 @@
 mod backends;
 mod connections;
 mod flows;
+mod health_word;
 mod lanes;
 mod listing;
 mod mappings;
@@ -14,25 +15,26 @@ mod protocol_name;
 mod reply;
 mod request;
 mod routes;
+mod rows;
 mod rules;
 mod shards;
 
 pub use backends::{BackendLine, OriginWord};
 pub use connections::{ConnectionLine, ConnectionsRequest, StateWord, Windows};
 pub use flows::{DeleteFlowsRequest, FieldMap, FlowEnds, FlowLine, FlowsRequest};
+pub use health_word::HealthWord;
 pub use lanes::{LaneLine, QueuedPackets};
 pub use listing::{
-    Column, DEFAULT_LIMIT, ListRequest, Listing, ListingRow, MOST_ROWS, OrderError, PIECE, Page,
-    Rows, Selection, SortKey, SortOrder, TextTable,
+    Column, DEFAULT_LIMIT, ListingRow, MOST_ROWS, OrderError, PIECE, Page, PageRequest, Selection,
+    SortKey, SortOrder, TextTable,
 };
 pub use mappings::{MappingLine, MappingsRequest};
 pub use neighbours::{NeighbourLine, NeighbourWord};
 pub use protocol_name::protocol_name;
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
-pub use request::{
-    CaptureRequest, ExplainRequest, HealthWord, ProfileRequest, Request, Shuffle, TraceRequest,
-};
+pub use request::{CaptureRequest, ExplainRequest, ProfileRequest, Request, Shuffle, TraceRequest};
 pub use routes::{RouteLine, RouteOrigin, RouteWord};
+pub use rows::{ListRequest, ListedRow, Listing, Rows};
 pub use rules::RuleLine;
 pub use shards::ShardLine;
 

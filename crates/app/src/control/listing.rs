@@ -8,7 +8,8 @@ use std::io;
 use std::process::ExitCode;
 
 use rheostat_observe::control::{
-    self, ListRequest, Listing, ListingRow, PIECE, Page, Reply, Request, Selection, TextTable,
+    self, ListRequest, ListedRow, Listing, ListingRow, PIECE, Page, Reply, Request, Selection,
+    TextTable,
 };
 
 pub(crate) use self::args::ListingArgs;
@@ -20,7 +21,7 @@ use super::peer::Peer;
 ///
 /// # Errors
 /// [`ClientError`] when the instance cannot be asked, or refuses.
-pub(crate) fn print<R: ListingRow>(
+pub(crate) fn print<R: ListedRow>(
     args: &ListingArgs,
     of: Listing,
     filter: Option<String>,
@@ -39,7 +40,7 @@ pub(crate) fn print<R: ListingRow>(
     }
 }
 
-fn print_once<R: ListingRow>(
+fn print_once<R: ListedRow>(
     args: &ListingArgs,
     request: &Request,
 ) -> Result<ExitCode, ClientError> {
@@ -92,7 +93,7 @@ pub(super) fn select<R: ListingRow>(
 ///
 /// # Errors
 /// When the client has gone, or does not read.
-pub(super) fn send<R: ListingRow>(
+pub(super) fn send<R: ListedRow>(
     page: Result<Page<R>, String>,
     silent: u64,
     peer: &mut Peer,

@@ -1,13 +1,9 @@
 //! What is known of one neighbour.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use rheostat_base::{DeviceId, Time};
 use rheostat_packet::wire::MacAddress;
-
-use super::NeighbourKey;
-use super::table::period_of;
 
 /// How sure it is that a neighbour is there (RFC 4861, section 7.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,21 +58,6 @@ pub struct KnownNeighbour {
 }
 
 impl NeighbourEntry {
-    /// The neighbour under this key.
-    pub(super) fn known(&self, key: &NeighbourKey) -> KnownNeighbour {
-        let is_known = self.state != NeighbourState::Incomplete;
-        let nanos = |period: Duration| {
-            Time::from_nanos(self.deadline.as_nanos().saturating_sub(period.as_nanos() as u64))
-        };
-        KnownNeighbour {
-            device: key.device(),
-            address: key.address(),
-            state: self.state,
-            mac: is_known.then_some(self.mac),
-            since: period_of(self.state).map(nanos),
-        }
-    }
-
     pub(super) fn visible(&self) -> Visible {
         match self.state {
             NeighbourState::Incomplete => Visible::Asked,

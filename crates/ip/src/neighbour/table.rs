@@ -77,7 +77,7 @@ pub struct Advertisement {
 }
 
 /// How long after its last change something is to be done about an entry in this state; `None` for never.
-pub(super) fn period_of(state: NeighbourState) -> Option<Duration> {
+fn period_of(state: NeighbourState) -> Option<Duration> {
     match state {
         NeighbourState::Incomplete | NeighbourState::Probe => Some(RETRANS),
         NeighbourState::Reachable => Some(REACHABLE),
@@ -314,7 +314,20 @@ impl Neighbours {
 
     /// All neighbours as listings show them, in no order.
     pub fn known(&self) -> impl Iterator<Item = KnownNeighbour> {
-        self.entries.iter().map(|(key, entry)| entry.known(key))
+        self.entries.iter().map(|(key, entry)| {
+            let nanos = |period: Duration| {
+                let period = period.as_nanos() as u64;
+                Time::from_nanos(entry.deadline.as_nanos().saturating_sub(period))
+            };
+            let is_known = entry.state != NeighbourState::Incomplete;
+            KnownNeighbour {
+                device: key.device(),
+                address: key.address(),
+                state: entry.state,
+                mac: is_known.then_some(entry.mac),
+                since: period_of(entry.state).map(nanos),
+            }
+        })
     }
 
     /// Whether a neighbour has been asked and has not answered yet.

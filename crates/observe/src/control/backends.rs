@@ -7,7 +7,7 @@ use rheostat_packet::wire::protocol::ProtocolName;
 use serde::{Deserialize, Serialize};
 
 use super::HealthWord;
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A backend during a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +129,4 @@ impl ListingRow for BackendLine {
     fn id(&self) -> SortKey {
         SortKey::number(self.place)
     }
-
-    rows_are!(Backends);
 }

@@ -8,7 +8,7 @@ use rheostat_packet::FlowKey;
 use rheostat_run::listing::{FlowRecord, ListedFields, Value};
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 use super::protocol_name::protocol_name;
 
 /// Which flows to list, beside what the filter states.
@@ -242,8 +242,6 @@ impl ListingRow for FlowLine {
             SortKey::endpoint(self.ends.source).and(SortKey::endpoint(self.ends.destination));
         ends.and(SortKey::text(&self.protocol)).and(SortKey::number(self.vlan))
     }
-
-    rows_are!(Flows);
 }
 
 #[cfg(test)]

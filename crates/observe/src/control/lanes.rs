@@ -3,7 +3,7 @@
 use rheostat_run::Sample;
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A lane since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +127,4 @@ impl ListingRow for LaneLine {
     fn id(&self) -> SortKey {
         SortKey::number(self.lane)
     }
-
-    rows_are!(Lanes);
 }

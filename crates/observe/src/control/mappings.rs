@@ -6,7 +6,7 @@ use rheostat_run::listing::{EntryRecord, FlowRecord, ListedFields, Value};
 use serde::{Deserialize, Serialize};
 
 use super::flows::seconds;
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 use super::protocol_name::protocol_name;
 
 /// Which mappings to list, beside what the filter states.
@@ -171,6 +171,4 @@ impl ListingRow for MappingLine {
         let ends = ends.and(SortKey::text(&self.protocol)).and(SortKey::text(&self.kind));
         self.peer.into_iter().fold(ends, |ends, peer| ends.and(SortKey::endpoint(peer)))
     }
-
-    rows_are!(Mappings);
 }

@@ -6,7 +6,7 @@ use rheostat_base::Time;
 use rheostat_ip::{KnownNeighbour, NeighbourState};
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A neighbour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,4 @@ impl ListingRow for NeighbourLine {
     fn id(&self) -> SortKey {
         SortKey::address(self.address).and(SortKey::text(&self.device))
     }
-
-    rows_are!(Neighbours);
 }

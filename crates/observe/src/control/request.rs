@@ -1,11 +1,8 @@
 //! The requests of a client.
 
-use std::fmt;
-
-use rheostat_functions::lb::Health;
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionsRequest, DeleteFlowsRequest, ListRequest};
+use super::{ConnectionsRequest, DeleteFlowsRequest, HealthWord, ListRequest};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,46 +138,4 @@ pub struct TraceRequest {
     /// How many packets, 1 to 255.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u8>,
-}
-
-/// The health of a backend, as people write it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HealthWord {
-    /// It takes flows.
-    Up,
-    /// It keeps its flows and gets no new ones.
-    Draining,
-    /// It gets nothing.
-    Down,
-}
-
-impl From<HealthWord> for Health {
-    fn from(word: HealthWord) -> Health {
-        match word {
-            HealthWord::Up => Health::Up,
-            HealthWord::Draining => Health::Drain,
-            HealthWord::Down => Health::Down,
-        }
-    }
-}
-
-impl From<Health> for HealthWord {
-    fn from(health: Health) -> HealthWord {
-        match health {
-            Health::Up => HealthWord::Up,
-            Health::Drain => HealthWord::Draining,
-            Health::Down => HealthWord::Down,
-        }
-    }
-}
-
-impl fmt::Display for HealthWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HealthWord::Up => "up",
-            HealthWord::Draining => "draining",
-            HealthWord::Down => "down",
-        })
-    }
 }

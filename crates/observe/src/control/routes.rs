@@ -7,7 +7,7 @@ use rheostat_ip::{Hop, Network};
 use rheostat_steer::Prefix;
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +150,4 @@ impl ListingRow for RouteLine {
     fn id(&self) -> SortKey {
         self.order.clone()
     }
-
-    rows_are!(Routes);
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A rule and how often it has decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,4 @@ impl ListingRow for RuleLine {
     fn id(&self) -> SortKey {
         SortKey::number(self.place)
     }
-
-    rows_are!(Rules);
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Column, ListingRow, SortKey, rows_are};
+use super::listing::{Column, ListingRow, SortKey};
 
 /// A shard since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,4 @@ impl ListingRow for ShardLine {
     fn id(&self) -> SortKey {
         SortKey::number(self.shard)
     }
-
-    rows_are!(Shards);
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rheostat_observe::control::{ListingRow, Reply, Request};
+use rheostat_observe::control::{ListedRow, Reply, Request};
 
 use crate::control::{ClientError, Target};
 
@@ -32,7 +32,7 @@ impl PageEnd {
 ///
 /// # Errors
 /// [`ClientError`] when the instance cannot be asked, refuses, or sends rows of another listing.
-pub(super) fn receive_page<R: ListingRow>(
+pub(super) fn receive_page<R: ListedRow>(
     target: &Target,
     request: &Request,
     mut each: impl FnMut(R),

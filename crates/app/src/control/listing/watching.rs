@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::cursor::MoveTo;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{Clear, ClearType, size};
-use rheostat_observe::control::{ListingRow, Request, TextTable};
+use rheostat_observe::control::{ListedRow, Request, TextTable};
 
 use super::pages::{PageEnd, receive_page};
 use super::{ListingArgs, report_rest};
@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Prints the listing until a signal comes or the instance has ended. Each time is a connection of its own, so that watchers do not
 /// keep others from asking.
-pub(super) fn follow<R: ListingRow>(
+pub(super) fn follow<R: ListedRow>(
     args: &ListingArgs,
     request: &Request,
     pause: Duration,
@@ -52,7 +52,7 @@ pub(super) fn follow<R: ListingRow>(
     Ok(ExitCode::SUCCESS)
 }
 
-fn show<R: ListingRow>(args: &ListingArgs, rows: &[R], end: &PageEnd, is_first: bool) {
+fn show<R: ListedRow>(args: &ListingArgs, rows: &[R], end: &PageEnd, is_first: bool) {
     match (args.count, args.json) {
         (true, true) => return out!("{{\"count\":{}}}", end.matched),
         (true, false) => return out!("{}", end.matched),

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::cursor::Cursor;
-use super::{Column, ListRequest, ListingRow, SortKey};
+use super::{Column, ListingRow, PageRequest, SortKey};
 
 /// A column and a direction, as `--sort` has them.
 #[derive(Debug)]
@@ -60,14 +60,14 @@ impl<R: ListingRow> SortOrder<R> {
 
     /// The order of a request, and the position behind which its page begins.
     pub(super) fn of(
-        request: &ListRequest,
+        request: &impl PageRequest,
     ) -> Result<(SortOrder<R>, Option<Position>), OrderError> {
-        let Some(text) = &request.cursor else {
-            return Ok((SortOrder::named(request.sort.as_deref())?, None));
+        let Some(text) = request.cursor() else {
+            return Ok((SortOrder::named(request.sort())?, None));
         };
-        let cursor = Cursor::parse(text).ok_or_else(|| OrderError::Cursor(text.clone()))?;
-        if let Some(sort) = &request.sort
-            && *sort != cursor.sort
+        let cursor = Cursor::parse(text).ok_or_else(|| OrderError::Cursor(text.to_owned()))?;
+        if let Some(sort) = request.sort()
+            && sort != cursor.sort
         {
             return Err(OrderError::OtherOrder(cursor.sort));
         }

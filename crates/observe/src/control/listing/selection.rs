@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::cursor::Cursor;
 use super::order::Position;
-use super::{ListRequest, ListingRow, OrderError, SortKey, SortOrder};
+use super::{ListingRow, OrderError, PageRequest, SortKey, SortOrder};
 
 /// Collects a page: holds no more rows than the page may have, however many are offered. Adding a row costs the logarithm of that.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl<R: ListingRow> Selection<R> {
     ///
     /// # Errors
     /// When the request names no column of the listing, or no cursor of it.
-    pub fn new(request: &ListRequest) -> Result<Selection<R>, OrderError> {
+    pub fn new(request: &impl PageRequest) -> Result<Selection<R>, OrderError> {
         let (order, after) = SortOrder::of(request)?;
         Ok(Selection {
             order,

@@ -1,4 +1,7 @@
+use serde::Deserialize;
+
 use super::*;
+use crate::control::{ConnectionsRequest, ListRequest, Listing};
 
 /// A peer with a number of bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,14 +18,6 @@ impl ListingRow for Peer {
 
     fn id(&self) -> SortKey {
         SortKey::text(&self.name)
-    }
-
-    fn into_rows(_: Vec<Self>) -> Rows {
-        Rows::Connections(Vec::new())
-    }
-
-    fn from_rows(_: Rows) -> Option<Vec<Self>> {
-        None
     }
 }
 
