@@ -92,6 +92,58 @@ fn rules_are_listed_in_order_with_their_hits() {
     assert_eq!(instance.stop()["invariants"], "ok");
 }
 
+/// Functions whose rules are other than those of a firewall.
+const OTHERS: &str = r#"
+[[device]]
+name = "wire"
+kind = "sim"
+inside = ["10.0.0.0/8", "fd00::/8"]
+rate = "20kpps"
+
+[chain]
+functions = ["policer", "nat"]
+
+[function.policer]
+per = "inside"
+rate = "8kbps"
+burst = "1500B"
+
+[function.nat]
+external = ["203.0.113.1"]
+
+[[function.nat.forward]]
+protocol = "tcp"
+external = "203.0.113.1:8080"
+internal = "10.0.0.80:80"
+"#;
+
+#[test]
+fn each_function_states_its_rules() {
+    let instance = start(OTHERS, &[]);
+    let mut rules = rows(&instance, &["rules"]);
+    while rules[2]["hits"] == 0 {
+        thread::sleep(Duration::from_millis(10));
+        rules = rows(&instance, &["rules"]);
+    }
+    let shown: Vec<_> = rules
+        .iter()
+        .map(|rule| ["function", "rule", "text"].map(|key| rule[key].as_str().unwrap()))
+        .collect();
+    let policer = |colour, action| ["policer", colour, action];
+    assert_eq!(
+        shown,
+        [
+            policer("green", "pass"),
+            policer("yellow", "pass"),
+            policer("red", "drop"),
+            ["nat", "TCP 203.0.113.1:8080", "forward to 10.0.0.80:80"],
+        ]
+    );
+    assert_eq!((&rules[2]["bytes"], &rules[3]["hits"]), (&Value::Null, &Value::from(0)));
+    assert_eq!(json(&instance.ask(&["status", "--json"]))["schema"], 1);
+    assert_eq!(instance.stop()["schema"], 1);
+}
+
 /// A router of IPv4 and IPv6 before simulated NICs with addresses.
 const ROUTER: &str = r#"
 [[device]]

@@ -5,6 +5,7 @@
 //! object: each lane changes its own part, and a flow's first packet reads all parts together, or what was read up to
 //! `staleness` ago.
 
+mod alarm_rule;
 pub mod flow_counts;
 mod listing;
 mod registration;

@@ -86,6 +86,13 @@ impl Firewall {
         Firewall { config, errors: RunLimit::unlimited(), counters }
     }
 
+    /// The same with counters that go on with those of `earlier`, for the rules that are the same.
+    #[must_use]
+    pub fn counting_after(self, earlier: Option<&RuleCounters>) -> Firewall {
+        let counters = Arc::new(RuleCounters::after(earlier, self.config.rules.named()));
+        Firewall { counters, ..self }
+    }
+
     /// How often each rule has decided: the rules in order, and the defaults for both sides behind them.
     pub fn rule_counters(&self) -> Arc<RuleCounters> {
         self.counters.clone()

@@ -21,6 +21,7 @@ pub mod maglev;
 pub mod quic;
 mod registration;
 mod service_map;
+mod service_rules;
 mod settings;
 pub mod shard;
 mod steady;

@@ -59,6 +59,7 @@ pub use shard::NatShard;
 pub use shared::{SharedNat, Sharing};
 pub use usage::PortUsage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheostat_base::{Counter, DropReason};
@@ -70,11 +71,12 @@ use rheostat_steer::{PacketSet, Side};
 
 use bind::{Bound, Request};
 use closing::Opening;
-use flow::{Binding, Stage, Translated};
+use flow::{Binding, Endpoint, Stage, Translated};
 use lifetime::Lifetime;
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
+use rheostat_nf::registry::RuleCounters;
 use rheostat_nf::{Admission, Ending, Outcome, Verdict};
 use rheostat_nf::{FunctionSpec, NetworkFunction, Prefetch};
 use rules::{Inbound, Outbound, Rules, prohibit};
@@ -130,6 +132,28 @@ impl Nat {
         Nat { usage: Some(usage), ..self }
     }
 
+    /// Counts a flow of a fixed endpoint.
+    fn count_forward(
+        &self,
+        cx: &Cx<'_, NatShard>,
+        packet: &Packet<'_>,
+        binding: Binding,
+        external: Endpoint,
+    ) {
+        let forwards = &self.rules.forwards;
+        let place = || forwards.place(packet.headers().protocol, external);
+        if binding == Binding::Fixed
+            && let Some(place) = place()
+        {
+            forwards.count(place, cx.shard_id(), packet.len(), cx.now());
+        }
+    }
+
+    /// How often each forward has opened a flow.
+    pub fn forward_counters(&self) -> Arc<RuleCounters> {
+        self.rules.forwards.counters()
+    }
+
     /// What is to become of a new flow that a packet from inside opens.
     fn first_outbound(
         &self,
@@ -157,6 +181,7 @@ impl Nat {
         if let Some(displaced) = displaced {
             cx.displace(displaced);
         }
+        self.count_forward(cx, packet, binding, ends.external);
         let translated = Translated { ends, binding, is_hairpin, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));
         if let Err(reason) = ends.translate(packet, true) {
@@ -196,6 +221,7 @@ impl Nat {
             }
             return Admission::Refuse(DropReason::NoMapping);
         };
+        self.count_forward(cx, packet, binding, ends.external);
         let is_hairpin = self.rules.is_external(remote.0);
         let translated = Translated { ends, binding, is_hairpin, mapping };
         let mut state = FlowState::opened_by(packet, Some(translated));

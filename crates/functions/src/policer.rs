@@ -5,6 +5,7 @@
 //! A bucket is the state of a flow, and is forgotten once it is full: a new one is no different.
 
 pub mod classes;
+mod colour_rules;
 pub mod dscp;
 mod in_shards;
 pub mod listing;

@@ -16,6 +16,7 @@ pub use rheostat_functions::monitor::TopLine;
 pub use self::migration_metrics::MigrationMetrics;
 pub use self::offloaded::Offloaded;
 use crate::class_metrics::ClassMetrics;
+use crate::flow_name::with_protocol;
 use crate::link_board::LinkLine;
 use crate::output_files::IncompleteFile;
 use crate::polling_metrics::PollingMetrics;
@@ -24,9 +25,16 @@ use crate::shared_queue_metrics::SharedQueueMetrics;
 use crate::shared_shard_metrics::SharedShardMetrics;
 use crate::source_metrics::SourceMetrics;
 
+/// The version of the JSON fields of statuses and summaries. Fields are added without another version, and none is renamed or
+/// removed; the version grows if a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
 /// What a run came to. The fields are those of the JSON summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The version of the fields: see [`SCHEMA`].
+    #[serde(default)]
+    pub schema: u32,
     /// Packets that arrived at devices.
     pub received: u64,
     /// Packets that functions made.
@@ -158,6 +166,7 @@ impl Summary {
         let dropped = sample.dropped().map(|(reason, count)| (reason.name().into(), count));
         let lanes = sample.lanes.iter();
         Summary {
+            schema: SCHEMA,
             received,
             originated: all.originated,
             copied: all.copied,
@@ -285,7 +294,7 @@ impl fmt::Display for Summary {
         for (name, lines) in &self.top {
             writeln!(f, "{name}")?;
             for TopLine { name, least, most } in lines {
-                let beyond = most - least;
+                let (beyond, name) = (most - least, with_protocol(name));
                 match beyond {
                     0 => writeln!(f, "          {least:>14}  {name}")?,
                     _ => writeln!(f, "          {least:>14}  {name}  (or up to {beyond} more)")?,
@@ -330,7 +339,9 @@ impl fmt::Display for Summary {
         if let Some(error) = self.prediction_error {
             writeln!(f, "predicted within a factor of {error:.2} (geometric mean)")?;
         }
-        if let Some(imbalance) = self.imbalance {
+        // Of one lane, or without packets, there is nothing to balance.
+        let is_balanced = self.lanes.len() > 1 && self.received > 0;
+        if let Some(imbalance) = self.imbalance.filter(|_| is_balanced) {
             writeln!(f, "imbalance {imbalance:.2} (busiest lane ÷ mean)")?;
         }
         for file in &self.incomplete {
@@ -410,6 +421,19 @@ mod tests {
     }
 
     #[test]
+    fn imbalance_is_shown_of_several_lanes_with_packets_only() {
+        let busy = LaneSample { received: 8, busy_ns: 5, ..LaneSample::default() };
+        let shows = |lanes: Vec<LaneSample>, arrived| {
+            let devices = vec![DeviceCounters { arrived, ..DeviceCounters::default() }];
+            let sample = Sample { lanes, devices, ..Sample::default() };
+            Summary::so_far(&sample).to_string().contains("imbalance")
+        };
+        assert!(shows(vec![busy.clone(), busy.clone()], 16));
+        assert!(!shows(vec![busy.clone()], 16), "one lane");
+        assert!(!shows(vec![busy.clone(), busy], 0), "no packets");
+    }
+
+    #[test]
     fn panics_are_told_where_there_were_some() {
         let mut report = report();
         assert!(!Summary::of(&report).to_json().contains("panics"));
@@ -424,6 +448,7 @@ mod tests {
         let json: serde_json::Value =
             serde_json::from_str(&Summary::of(&report()).to_json()).unwrap();
         for field in [
+            "schema",
             "received",
             "originated",
             "copied",

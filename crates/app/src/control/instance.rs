@@ -245,6 +245,7 @@ impl Instance {
             devices,
             tcp: by_name(tcp),
             service: by_name(service),
+            connections: self.service.as_ref().map(|service| service.totals().accepted),
             application: by_name(own.iter()),
             missing_shards,
             tcp_by: None,

@@ -40,6 +40,7 @@ impl Answers for Counted {
             tcp: [("tcpInSegs".to_owned(), 7)].into(),
             service: Default::default(),
             application: Default::default(),
+            connections: None,
             missing_shards: 0,
             tcp_by: None,
             backends: Vec::new(),

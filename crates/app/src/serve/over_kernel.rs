@@ -15,6 +15,7 @@ use rheostat_control::config::{DeviceKind, ServeConfig};
 use rheostat_io::ImpairConfig;
 use rheostat_kernel::identity;
 use rheostat_kernel::privileges;
+use rheostat_observe::SCHEMA;
 use rheostat_observe::live_page::EventLog;
 use rheostat_serve::host::{Host, HostConfig, HostControl, HostReport, RunningHost};
 use rheostat_serve::registry::{ApplicationReport, MadeApplication, Making};
@@ -151,11 +152,16 @@ impl Ends {
 /// The summary of a service over the kernel's sockets.
 #[derive(Debug, Serialize)]
 struct HostSummary {
+    /// The version of the fields.
+    schema: u32,
     /// Connections that were accepted.
     connections: u64,
     /// Whose TCP it was.
     tcp_by: &'static str,
     lanes: usize,
+    /// The counters of the service by the names that `rheo status` has.
+    service: BTreeMap<&'static str, u64>,
+    /// The same beside the other fields.
     #[serde(flatten)]
     totals: BTreeMap<&'static str, u64>,
     /// The application's own part, by its name.
@@ -186,9 +192,11 @@ impl HostSummary {
         let lost = (accepted != ended && report.running.is_empty())
             .then(|| format!("{accepted} connections were accepted, and {ended} have ended"));
         HostSummary {
+            schema: SCHEMA,
             connections: accepted,
             tcp_by: "kernel",
             lanes,
+            service: totals.named().collect(),
             totals: totals.named().collect(),
             application: part.iter().map(|part| (name, value(&**part))).collect(),
             application_text: part.as_ref().map_or_else(String::new, |part| part.text()),

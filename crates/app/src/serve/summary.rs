@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rheostat_io::ImpairMonitor;
+use rheostat_observe::SCHEMA;
 use rheostat_run::RunReport;
 use rheostat_serve::registry::ApplicationReport;
 use rheostat_serve::{RequestStage, RequestTimes, ServeControl, StageSummary, Totals};
@@ -12,8 +13,13 @@ use serde::Serialize;
 /// The summary of a service that is over.
 #[derive(Debug, Serialize)]
 pub(super) struct ServeSummary {
+    /// The version of the fields.
+    schema: u32,
     /// Connections that were established.
     connections: u64,
+    /// The counters of the service by the names that `rheo status` has.
+    service: TotalsJson,
+    /// The same beside the other fields.
     #[serde(flatten)]
     totals: TotalsJson,
     /// The counters of the MIB of TCP (RFC 4022).
@@ -118,7 +124,9 @@ impl ServeSummary {
         let totals = control.totals();
         let send_calls: u64 = report.last.devices.iter().map(|device| device.send_calls).sum();
         ServeSummary {
+            schema: SCHEMA,
             connections: totals.accepted,
+            service: TotalsJson(totals),
             totals: TotalsJson(totals),
             tcp: totals.mib().into_iter().collect(),
             faults: (!faults.is_empty()).then(|| Faults::of(faults)),
@@ -142,6 +150,10 @@ impl fmt::Display for ServeSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, count) in self.totals.0.named().filter(|(_, count)| *count > 0) {
             writeln!(f, "{:>24}  {count}", name.replace('_', " "))?;
+        }
+        // By the names that `rheo status` has, too.
+        for (name, count) in self.tcp.iter().filter(|(_, count)| **count > 0) {
+            writeln!(f, "{name:>24}  {count}")?;
         }
         f.write_str(&self.application_text)?;
         for (name, count) in &self.counters {

@@ -29,6 +29,7 @@ fn status_of(lanes: u64, seconds: f64) -> Status {
         tcp: BTreeMap::from([("tcpInSegs".into(), 7 * seconds as u64), ("tcpCurrEstab".into(), 3)]),
         service: BTreeMap::new(),
         application: BTreeMap::new(),
+        connections: None,
         missing_shards: 0,
         tcp_by: None,
         backends: Vec::new(),

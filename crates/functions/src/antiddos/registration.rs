@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration,
+    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration, RuleList,
 };
 use rheostat_nf::shared_link;
 
@@ -27,7 +27,8 @@ impl FunctionSettings for AntiDdosConfig {
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let link = shared_link(AntiDdos::new(self.clone(), cx.objects), cx.objects);
-        Ok(Built::of(link.listing::<AntiDdos>()))
+        let rules: Option<Arc<dyn RuleList>> = Some(Arc::new(self.clone()));
+        Ok(Built { rules, ..Built::of(link.listing::<AntiDdos>()) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

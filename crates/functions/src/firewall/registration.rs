@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Registration, RuleList,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Handed, Registration,
+    RuleCounters, RuleList,
 };
 use rheostat_settings::findings::Findings;
 
@@ -27,9 +28,12 @@ impl FunctionSettings for FirewallConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        let firewall = Firewall::new(self.clone()).limited_by(cx.errors.clone());
+        let firewall = Firewall::new(self.clone())
+            .limited_by(cx.errors.clone())
+            .counting_after(cx.predecessor::<RuleCounters>());
+        let handed: Option<Handed> = Some(firewall.rule_counters());
         let rules: Option<Arc<dyn RuleList>> = Some(firewall.rule_counters());
-        Ok(Built { rules, ..Built::of(link(firewall).listing::<Firewall>()) })
+        Ok(Built { rules, handed, ..Built::of(link(firewall).listing::<Firewall>()) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration,
+    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration, RuleList,
 };
 
 use rheostat_steer::PacketSet;
@@ -42,7 +42,8 @@ impl FunctionSettings for LbConfig {
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let lb = Lb::new(self.clone()).limited_by(cx.errors.clone());
         let control: Option<Arc<dyn Any + Send + Sync>> = Some(lb.board());
-        Ok(Built { control, ..Built::of(link(lb).listing::<Lb>()) })
+        let rules: Option<Arc<dyn RuleList>> = Some(lb.board());
+        Ok(Built { control, rules, ..Built::of(link(lb).listing::<Lb>()) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

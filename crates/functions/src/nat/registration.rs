@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Lines, Missing,
-    Registration,
+    Registration, RuleList,
 };
 use rheostat_nf::{link, shared_link};
 
@@ -60,9 +60,11 @@ impl FunctionSettings for NatFunction {
         let usage = PortUsage::new(&config);
         let nat = Nat::new(config, log.as_ref().map(|(_, log)| log.clone()))?;
         let nat = nat.limited_by(cx.errors.clone()).with_usage(usage.clone());
+        let rules: Arc<dyn RuleList> = nat.forward_counters();
         Ok(Built {
             log: log.map(|(path, log)| (path, Box::new(log) as Box<dyn Lines>)),
             ports: Some(Arc::new(usage)),
+            rules: Some(rules),
             ..Built::of(link(nat).listing::<Nat>())
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rheostat_nf::registry::{
     BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
+    RuleList,
 };
 use rheostat_nf::{NetworkFunction, link, shared_link};
 use rheostat_settings::quantity::Count;
@@ -42,7 +43,8 @@ impl FunctionSettings for PolicerConfig {
     }
 
     fn build(&self, _cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(link(Policer::new(self.clone())).listing::<Policer>()))
+        let link = link(Policer::new(self.clone())).listing::<Policer>();
+        Ok(Built { rules: rules(self), ..Built::of(link) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,10 +68,11 @@ impl FunctionSettings for PolicerInChain {
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let config = self.policer.clone();
-        Ok(Built::of(match self.is_shared {
+        let link = match self.is_shared {
             true => shared_link(SharedPolicer::new(config, cx.objects), cx.objects),
             false => link(PolicerInShards::new(config)),
-        }))
+        };
+        Ok(Built { rules: rules(&self.policer), ..Built::of(link) })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +81,10 @@ impl FunctionSettings for PolicerInChain {
         let place = if self.is_shared { "shared by all lanes" } else { "in shards" };
         writeln!(f, "          buckets {place}, for {subscribers} addresses at a time")
     }
+}
+
+fn rules(config: &PolicerConfig) -> Option<Arc<dyn RuleList>> {
+    Some(Arc::new(config.clone()))
 }
 
 fn facts(config: &PolicerConfig, flows: FlowPlace) -> FunctionFacts {

@@ -122,6 +122,9 @@ pub struct Status {
     /// (`half_open`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service: BTreeMap<String, u64>,
+    /// Connections that a service has accepted, by the name that its summary has: `accepted` of `service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
     /// The counters of the service's application, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub application: BTreeMap<String, u64>,

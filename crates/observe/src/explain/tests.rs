@@ -89,7 +89,7 @@ fn an_elephant_is_named() {
     assert!((0.95..0.97).contains(&limit.load), "{limit:?}");
     assert!((0.59..0.61).contains(&limit.mean), "{limit:?}");
     assert!(
-        explanation.to_string().contains("limited by one flow: 17 10.0.0.1:1000"),
+        explanation.to_string().contains("limited by one flow: UDP 10.0.0.1:1000"),
         "{explanation}"
     );
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use super::{
     Explanation, FlowMetrics, LaneMetrics, Limit, LimitKind, OffloadMetrics, ShardMetrics,
 };
+use crate::flow_name::with_protocol;
 
 /// Moves that are written out.
 const MOVES: usize = 12;
@@ -61,6 +62,7 @@ impl fmt::Display for Explanation {
         }
         for FlowMetrics { flow, shard, packets } in self.flows.iter().take(FLOWS) {
             let share = Percent(*packets as f64 / (*sampled).max(1) as f64);
+            let flow = with_protocol(flow);
             write!(f, "\nflow      {share:>7} of the packets: {flow}, in shard {shard}")?;
         }
         Ok(())
@@ -122,8 +124,9 @@ impl fmt::Display for Limit {
         match (kind, flow) {
             (LimitKind::Flow, Some(flow)) => write!(
                 f,
-                "limited by one flow: {flow} takes {load} of a lane, a fair share is {mean}; its packets \
-                 have to stay together, so no policy can divide it"
+                "limited by one flow: {} takes {load} of a lane, a fair share is {mean}; its packets \
+                 have to stay together, so no policy can divide it",
+                with_protocol(flow)
             ),
             _ => write!(
                 f,

@@ -40,6 +40,7 @@ fn snapshot(seconds: u64, change: impl FnOnce(&mut Status)) -> Snapshot {
         tcp: Default::default(),
         service: Default::default(),
         application: Default::default(),
+        connections: None,
         missing_shards: 0,
         tcp_by: None,
         backends: Vec::new(),

@@ -60,6 +60,7 @@ fn snapshot() -> Snapshot {
         tcp: BTreeMap::from([("tcpCurrEstab".into(), 2), ("tcpInSegs".into(), 70)]),
         service: BTreeMap::from([("half_open".into(), 1), ("refused".into(), 4)]),
         application: BTreeMap::from([("requests".into(), 9)]),
+        connections: None,
         missing_shards: 0,
         tcp_by: None,
         backends: vec![BackendState {

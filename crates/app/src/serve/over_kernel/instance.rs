@@ -72,6 +72,7 @@ impl HostInstance {
             devices: Vec::new(),
             tcp: by_name([current].into_iter()),
             service: by_name(self.control.totals().named()),
+            connections: Some(self.control.totals().accepted),
             application: by_name(self.control.metrics().iter()),
             missing_shards: 0,
             tcp_by: Some("kernel".to_owned()),
