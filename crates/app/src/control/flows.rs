@@ -1,7 +1,6 @@
 //! `rheo flows`: the flows of a running chain, and what the instance does when it is asked for them.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -197,16 +196,5 @@ pub(super) fn end_with(peer: &Peer) -> Result<(), String> {
     match peer.run_is_over() || peer.has_gone() {
         true => Err("the run is over".to_owned()),
         false => Ok(()),
-    }
-}
-
-/// Sends a page of rows.
-pub(super) fn send<R: rheostat_observe::control::ListingRow>(
-    page: Result<(Page<R>, u64), String>,
-    peer: &mut Peer,
-) -> io::Result<()> {
-    match page {
-        Ok((page, silent)) => listing::send(Ok(page), silent, peer),
-        Err(message) => peer.send(&Reply::Error { message }),
     }
 }

@@ -29,7 +29,6 @@ use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
 use rheostat_steer::policy::Settings;
 
-use super::flows;
 use super::listing;
 use super::nat::MappingPlace;
 use super::peer::Peer;
@@ -179,26 +178,22 @@ impl Instance {
     /// Sends a page of a listing.
     fn list(&self, request: &ListRequest, peer: &mut Peer) -> io::Result<()> {
         match &request.of {
-            Listing::Connections(wanted) => match self.page_of_connections(wanted, request) {
-                Ok((page, silent)) => listing::send(Ok(page), silent, peer),
-                Err(message) => peer.send(&Reply::Error { message }),
-            },
+            Listing::Connections(wanted) => {
+                listing::send_of_lanes(self.page_of_connections(wanted, request), peer)
+            }
             Listing::Backends => listing::send(self.page_of_backends(request), 0, peer),
             Listing::Neighbours => listing::send(self.page_of_neighbours(request), 0, peer),
             Listing::Routes => listing::send(self.page_of_routes(request), 0, peer),
             Listing::Lanes => listing::send(self.page_of_lanes(request), 0, peer),
-            Listing::Shards => match self.page_of_shards(request) {
-                Ok((page, missing)) => listing::send(Ok(page), missing, peer),
-                Err(message) => peer.send(&Reply::Error { message }),
-            },
+            Listing::Shards => listing::send_of_lanes(self.page_of_shards(request), peer),
             Listing::Rules => listing::send(self.page_of_rules(request), 0, peer),
             Listing::Flows(wanted) => {
                 let page = self.page_of_flows(wanted, request, peer);
-                flows::send(page, peer)
+                listing::send_of_lanes(page, peer)
             }
             Listing::Mappings(wanted) => {
                 let page = self.page_of_mappings(wanted, request, peer);
-                flows::send(page, peer)
+                listing::send_of_lanes(page, peer)
             }
         }
     }

@@ -111,3 +111,17 @@ pub(super) fn send<R: ListedRow>(
         peer.send(&Reply::Rows(R::into_rows(piece)))?;
     }
 }
+
+/// Sends a page, and how many lanes have not answered, or the reason that there is none.
+///
+/// # Errors
+/// As [`send`].
+pub(super) fn send_of_lanes<R: ListedRow>(
+    page: Result<(Page<R>, u64), String>,
+    peer: &mut Peer,
+) -> io::Result<()> {
+    match page {
+        Ok((page, silent)) => send(Ok(page), silent, peer),
+        Err(message) => peer.send(&Reply::Error { message }),
+    }
+}
