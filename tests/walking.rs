@@ -256,7 +256,7 @@ fn flows_that_are_away_are_listed_and_come_home_to_be_deleted() {
 #[test]
 fn a_few_clients_walk_at_a_time_and_one_that_goes_makes_room() {
     let board = std::sync::Arc::new(WalkBoard::default());
-    let begin = || board.begin(flows(), 1, 4);
+    let begin = || WalkHandle::begin(&board, flows(), 1, 4);
     let mut walks: Vec<_> = (0..WALKS).map(|_| begin().unwrap()).collect();
     assert_eq!(begin().unwrap_err(), TooManyWalks);
     let word = board.word();

@@ -234,7 +234,8 @@ impl World {
 
     /// Begins a walk through the shards of the lanes.
     pub fn walk(&self, request: WalkRequest) -> WalkHandle {
-        self.walks.begin(request, self.lanes.len(), self.shards).expect("few walks at a time")
+        WalkHandle::begin(&self.walks, request, self.lanes.len(), self.shards)
+            .expect("few walks at a time")
     }
 
     /// Takes what has left since this was asked last.

@@ -166,7 +166,7 @@ impl Instance {
         };
         let mut migrator = self.view.migrator();
         let shards = migrator.owners().len();
-        let walk = walks.begin(request, self.view.lanes(), shards);
+        let walk = WalkHandle::begin(walks, request, self.view.lanes(), shards);
         migrator.call_services();
         walk.map_err(|error| error.to_string())
     }

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use thiserror::Error;
 
-use super::handle::WalkHandle;
-use super::walk::{Walk, WalkRequest};
+use super::walk::Walk;
 
 /// Walks at a time, so that clients together cost lanes no more than so many do.
 pub const WALKS: usize = 4;
@@ -24,26 +23,18 @@ pub struct WalkBoard {
 }
 
 impl WalkBoard {
-    /// Begins a walk through a run with so many lanes and shards. Lanes see it at their next tick, which
-    /// [`Migrator::call_services`](crate::Migrator::call_services) lets them have at once. Dropping the handle ends it.
+    /// Lets lanes see a walk.
     ///
     /// # Errors
     /// [`TooManyWalks`] when as many are under way as may be.
-    pub fn begin(
-        self: &Arc<WalkBoard>,
-        request: WalkRequest,
-        lanes: usize,
-        shards: usize,
-    ) -> Result<WalkHandle, TooManyWalks> {
-        let walk = Arc::new(Walk::new(request, lanes, shards));
+    pub(super) fn add(&self, walk: &Arc<Walk>) -> Result<(), TooManyWalks> {
         let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
         if walks.len() >= WALKS {
             return Err(TooManyWalks);
         }
         walks.push(walk.clone());
         self.change();
-        drop(walks);
-        Ok(WalkHandle::new(walk, self.clone()))
+        Ok(())
     }
 
     /// A number that changes whenever walks begin or end.

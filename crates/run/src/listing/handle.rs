@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use rheostat_base::ShardId;
 
-use super::board::WalkBoard;
+use super::board::{TooManyWalks, WalkBoard};
 use super::record::Record;
-use super::walk::{Walk, WalkPlace};
+use super::walk::{Walk, WalkPlace, WalkRequest};
 
 /// How often it is looked whether records have come.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -32,8 +32,20 @@ pub struct WalkResult {
 }
 
 impl WalkHandle {
-    pub(super) fn new(walk: Arc<Walk>, board: Arc<WalkBoard>) -> WalkHandle {
-        WalkHandle { walk, board }
+    /// Begins a walk through a run with so many lanes and shards. Lanes see it at their next tick, which
+    /// [`Migrator::call_services`](crate::Migrator::call_services) lets them have at once. Dropping the handle ends it.
+    ///
+    /// # Errors
+    /// [`TooManyWalks`] when as many are under way as may be.
+    pub fn begin(
+        board: &Arc<WalkBoard>,
+        request: WalkRequest,
+        lanes: usize,
+        shards: usize,
+    ) -> Result<WalkHandle, TooManyWalks> {
+        let walk = Arc::new(Walk::new(request, lanes, shards));
+        board.add(&walk)?;
+        Ok(WalkHandle { walk, board: board.clone() })
     }
 
     /// The records that have come since the last call, waiting until there are some. `None` at the end of the walk, or when lanes
