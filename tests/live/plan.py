@@ -10,7 +10,7 @@ import faults
 from faults import Fault
 from middle import Ground, Service
 from place import Place
-from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, order, ping, restart
+from scenarios import balancing, beyond, fetch, flood, health, hops, jumbo, learning, links, mtu, order, ping, reload, restart
 from scenarios import rewrites, scrapes, short, throughput, transfer, vlan
 
 
@@ -69,6 +69,7 @@ SCENARIOS = (
     Scenario("flood from outside", (NAT,), flood.from_outside, faults.FEW),
     Scenario("down and up", (NAT,), links.down_and_up, faults.CUT_OFF, alone=True),
     Scenario("stopped and started", (NAT,), restart.twice, faults.CUT_OFF, alone=True),
+    Scenario("a rule changes", (NAT,), reload.rule_changes, None, alone=True, process=True),
     Scenario("killed and started", (NAT,), restart.after_a_crash, faults.CUT_OFF, alone=True),
     Scenario("an interface vanishes", (NAT,), links.vanished, None, alone=True, process=True, ends_middle=True),
     Scenario("an interface returns", (NAT,), links.returned, None, alone=True, process=True),

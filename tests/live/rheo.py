@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +36,10 @@ class RheoMiddle(Middle):
         self.on_loss = ""
         #: Where it serves its metrics; nowhere if empty.
         self.http = ""
+        #: Whether its configuration is a copy, which may be changed, and it runs in a session of its own, without a terminal.
+        self.has_own_file = False
+        #: Its configuration, once it has started.
+        self.config = Path()
         # The kernel of this namespace must not do the work.
         network.middle.sysctl(
             [("net.ipv4.ip_forward", 0)]
@@ -43,6 +48,9 @@ class RheoMiddle(Middle):
 
     def start(self) -> None:
         config = configuration.path(self.ground, self._place, self.on_loss)
+        if self.has_own_file:
+            config = Path(shutil.copyfile(config, self._place / "own.toml"))
+        self.config = config
         command = [str(self._binary), "run", str(config), "--json", "--lanes", str(self.ground.lanes)]
         command += ["--control", str(self._place / "control")]
         if self.http:
@@ -52,7 +60,9 @@ class RheoMiddle(Middle):
         for (name, interface), kind in zip(devices, itertools.cycle(self.ground.devices)):
             command += ["--device", f"{name}={kind}:{interface}"]
         with open(self._place / "out", "wb") as out, open(self._place / "log", "wb") as log:
-            self._process = self.network.middle.start(*command, stdout=out, stderr=log)
+            self._process = self.network.middle.start(
+                *command, stdout=out, stderr=log, start_new_session=self.has_own_file
+            )
 
     def stop(self) -> dict[str, object]:
         self._process.send_signal(signal.SIGTERM)
@@ -84,6 +94,14 @@ class RheoMiddle(Middle):
         with_program = [link["ifname"] for link in json.loads(listed.stdout) if "xdp" in link]
         expect(not with_program, f"an XDP program is left on {', '.join(with_program)}")
         expect(not (self._place / "control").exists(), "the control socket is left")
+
+    def hang_up(self) -> None:
+        self._process.send_signal(signal.SIGHUP)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """A command of rheo's about this run."""
+        control = ["--control", str(self._place / "control")]
+        return subprocess.run([str(self._binary), *arguments, *control], capture_output=True, timeout=PATIENCE, check=False)
 
     def is_running(self) -> bool:
         return self._process.poll() is None

@@ -167,12 +167,9 @@ impl RunAssembly {
             workers: self.workers.pinned(),
             handoff_capacity,
             time: if self.captures { TimeSource::Packet } else { TimeSource::Poll },
-            // Clients of the control socket may request what another policy would do.
-            reporting: match (self.config.balance.is_static(), &self.config.observe.control) {
-                // Packets stay with the lane that claims them, whatever their shard.
-                _ if self.config.workers.queue_sharing > 1 => LoadReporting::Lanes,
-                (true, None) => LoadReporting::Lanes,
-                _ => LoadReporting::Shards,
+            reporting: match reports_shards(&self.config) {
+                true => LoadReporting::Shards,
+                false => LoadReporting::Lanes,
             },
             // Flows that belong to no object all lanes share are with all lanes that get their packets.
             claimants: match chain.owns_flows() {
@@ -193,6 +190,13 @@ impl RunAssembly {
         let service = |lane| chain.service(lane, &routes, network.as_ref());
         Ok(Runtime::start(config, self.devices, self.clock, service, shards)?)
     }
+}
+
+/// Whether lanes report the load of shards. Clients of the control socket may request what another policy would do.
+pub(crate) fn reports_shards(config: &Config) -> bool {
+    // With shared queues, packets stay with the lane that claims them, whatever their shard.
+    config.workers.queue_sharing <= 1
+        && (!config.balance.is_static() || config.observe.control.is_some())
 }
 
 /// How many errors and resets the network layer and the chain of a run send together.

@@ -3,13 +3,15 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::iter;
+use std::path::Path;
 use std::sync::Arc;
 
 use rheostat_control::Config;
 use rheostat_ip::RunLimit;
-use rheostat_nf::registry::{self, BuildCx, Built, PortShares, chain_of};
-use rheostat_nf::{AnyChain, ChainError};
-use rheostat_observe::{FunctionRules, LogError, LogMonitor, LogWriter, PortBoard};
+use rheostat_nf::registry::{self, BuildCx, Built, Handed, PortShares, chain_of, next_chain_of};
+use rheostat_nf::{AnyChain, ChainError, Link};
+use rheostat_observe::{FunctionRules, Lines, LogError, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::txn::Objects;
 use thiserror::Error;
 
@@ -63,20 +65,71 @@ pub(crate) fn build(
     let objects = seed.map_or_else(|| Objects::new(lanes), |seed| Objects::seeded(lanes, seed));
     let cx =
         BuildCx { objects: &objects, errors, seed, runs: logs == Logs::Written, predecessor: None };
-    let (mut links, mut beside) = (Vec::new(), Beside::default());
+    let mut parts = Parts::default();
     for function in &config.chain {
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
-        let Built { link, log, ports, rules, control, .. } = built;
-        links.extend(link.map(|link| link.listed_as(function.name())));
-        let writer = log.map(|(path, lines)| LogWriter::start(&path, lines)).transpose()?;
-        beside.writers.extend(writer);
-        if let Some(ports) = ports {
-            beside.watch(ports)?;
-        }
-        beside.rules.extend(rules.map(|rules| (function.name().to_owned(), rules)));
-        beside.controls.extend(control);
+        parts.add(function.name(), built, |path, lines| LogWriter::start(path, lines))?;
+    }
+    let Parts { links, functions, ports } = parts;
+    let mut beside = Beside { functions, watch: None, objects: Some(objects.clone()) };
+    if let Some(ports) = ports {
+        beside.watch(ports)?;
     }
     Ok(BuiltChain { chain: chain_of(links, &app.registry.chains)?, beside })
+}
+
+/// Builds the chain of `config` that can take the place of a running one, whose functions hand over what lives on.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn build_next(
+    app: &App,
+    config: &Config,
+    (chain, beside): (&AnyChain, &Beside),
+    errors: &RunLimit,
+    logs: Logs,
+) -> Result<BuiltChain, BuildError> {
+    let (seed, runs) = (config.run.seed, logs == Logs::Written);
+    let objects = beside.objects.clone().unwrap_or_else(|| Objects::new(1));
+    let mut parts = Parts::default();
+    let handed = beside.functions.iter().map(|function| function.handed.as_ref());
+    for (function, predecessor) in config.chain.iter().zip(handed.chain(iter::repeat(None))) {
+        let cx = BuildCx { objects: &objects, errors, seed, runs, predecessor };
+        let built = function.settings().build(&cx).map_err(BuildError::Function)?;
+        parts.add(function.name(), built, |path, lines| LogWriter::append(path, lines))?;
+    }
+    let Parts { links, functions, ports } = parts;
+    let mut next = Beside { functions, watch: None, objects: Some(objects) };
+    if let Some(ports) = ports.filter(|_| runs) {
+        next.watch(ports)?;
+    }
+    Ok(BuiltChain { chain: next_chain_of(chain, links, &app.registry.chains)?, beside: next })
+}
+
+/// What the functions of a chain come to.
+#[derive(Default)]
+struct Parts {
+    links: Vec<Box<dyn Link>>,
+    functions: Vec<BesideFunction>,
+    ports: Option<Arc<dyn PortShares>>,
+}
+
+impl Parts {
+    /// Adds a function, whose log `write` starts.
+    fn add(
+        &mut self,
+        name: &'static str,
+        built: Built,
+        write: impl FnOnce(&Path, Box<dyn Lines>) -> Result<LogWriter, LogError>,
+    ) -> Result<(), BuildError> {
+        let Built { link, log, ports, rules, control, handed, .. } = built;
+        self.links.extend(link.map(|link| link.listed_as(name)));
+        let writer = log.map(|(path, lines)| write(&path, lines)).transpose()?;
+        let rules = rules.map(|rules| (name.to_owned(), rules));
+        self.functions.push(BesideFunction { handed, writer, rules, control });
+        self.ports = ports.or(self.ports.take());
+        Ok(())
+    }
 }
 
 /// Builds the chain of a configuration for so many lanes, to look at it.
@@ -91,13 +144,24 @@ pub(crate) fn without_logs(
     build(app, config, lanes, &error_limit(config), Logs::LeftAlone)
 }
 
-/// What goes on beside a run: the writers of logs, the watch on ports, and the parts of functions that commands change.
+/// What goes on beside a run: the writers of logs, the watch on ports, and the parts of functions that commands change, or that live on
+/// in the functions that take their place.
 #[derive(Default)]
 pub(crate) struct Beside {
-    writers: Vec<LogWriter>,
+    /// In the order of the chain.
+    functions: Vec<BesideFunction>,
     watch: Option<(PortWatch, Arc<PortBoard>)>,
-    rules: Vec<FunctionRules>,
-    controls: Vec<Arc<dyn Any + Send + Sync>>,
+    /// The objects that functions share, if they share any.
+    objects: Option<Objects>,
+}
+
+/// What goes on beside one function.
+#[derive(Default)]
+struct BesideFunction {
+    handed: Option<Handed>,
+    writer: Option<LogWriter>,
+    rules: Option<FunctionRules>,
+    control: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Beside {
@@ -109,7 +173,29 @@ impl Beside {
 
     /// The logs that are written.
     pub(crate) fn logs(&self) -> impl Iterator<Item = LogMonitor> + '_ {
-        self.writers.iter().map(LogWriter::monitor)
+        self.writers().map(LogWriter::monitor)
+    }
+
+    fn writers(&self) -> impl Iterator<Item = &LogWriter> {
+        self.functions.iter().filter_map(|function| function.writer.as_ref())
+    }
+
+    /// Opens the files of all logs anew, by their names.
+    ///
+    /// # Errors
+    /// The first that cannot be opened; those before are.
+    pub(crate) fn reopen_logs(&self) -> Result<(), BuildError> {
+        Ok(self.writers().try_for_each(LogWriter::reopen)?)
+    }
+
+    /// Takes over what goes on as it was `before`: the writers of logs that functions go on with. Returns the rest.
+    pub(crate) fn take_over(&mut self, mut before: Beside) -> Beside {
+        for (function, before) in self.functions.iter_mut().zip(&mut before.functions) {
+            if function.writer.is_none() {
+                function.writer = before.writer.take();
+            }
+        }
+        before
     }
 
     /// How many ports the chain's NAT has in use, if it has one.
@@ -119,18 +205,19 @@ impl Beside {
 
     /// The rules of the functions, in the order of the chain.
     pub(crate) fn rules(&self) -> Vec<FunctionRules> {
-        self.rules.clone()
+        self.functions.iter().filter_map(|function| function.rules.clone()).collect()
     }
 
     /// The part of a function that commands change, by its type.
     pub(crate) fn control<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.controls.iter().find_map(|control| control.clone().downcast().ok())
+        let mut controls = self.functions.iter().filter_map(|function| function.control.as_ref());
+        controls.find_map(|control| control.clone().downcast().ok())
     }
 
     /// Ends what goes on beside the run. What is missing in a file is in the summary.
     pub(crate) fn close(self) {
         drop(self.watch);
-        for writer in self.writers {
+        for writer in self.functions.into_iter().filter_map(|function| function.writer) {
             let _ = writer.close();
         }
     }
@@ -138,6 +225,7 @@ impl Beside {
 
 impl fmt::Debug for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Beside").field("writers", &self.writers).finish_non_exhaustive()
+        let writers: Vec<_> = self.writers().collect();
+        f.debug_struct("Beside").field("writers", &writers).finish_non_exhaustive()
     }
 }

@@ -2,14 +2,19 @@
 //!
 //! SIGINT, SIGTERM and SIGQUIT end it in good order; a second of them ends the process at once. SIGHUP, which
 //! a closed terminal sends, ends it in good order, too, however often it comes: a shell and the kernel send
-//! one each. A process that was started with SIGHUP ignored, as by nohup, goes on.
+//! one each. A process that was started with SIGHUP ignored, as by nohup, goes on. One without a controlling terminal gets no such
+//! SIGHUP: there it may stand for a reload ([`Hangups`]).
+
+mod hangups;
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use rheostat_kernel::ProcFields;
+pub(crate) use self::hangups::{HangupThread, Hangups};
+
+use rheostat_kernel::{ProcFields, has_controlling_terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -46,13 +51,32 @@ pub(crate) fn then(end: impl Fn() + Send + 'static) -> io::Result<()> {
 /// # Errors
 /// When signals cannot be watched.
 pub fn set(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+    set_urgent(interrupted)?;
+    if let Some(signal) = hangup() {
+        flag::register(signal, interrupted.clone())?;
+    }
+    Ok(())
+}
+
+/// As [`set`], for a run that can be configured anew: without a controlling terminal, SIGHUP does not set `interrupted`, and what is
+/// returned takes it.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn set_but_hangups(interrupted: &Arc<AtomicBool>) -> io::Result<Option<Hangups>> {
+    if has_controlling_terminal() {
+        set(interrupted)?;
+        return Ok(None);
+    }
+    set_urgent(interrupted)?;
+    hangup().map(Hangups::watch).transpose()
+}
+
+fn set_urgent(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
     let is_urgent = Arc::new(AtomicBool::new(false));
     for signal in URGENT {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, is_urgent.clone())?;
         flag::register(signal, is_urgent.clone())?;
-        flag::register(signal, interrupted.clone())?;
-    }
-    if let Some(signal) = hangup() {
         flag::register(signal, interrupted.clone())?;
     }
     Ok(())

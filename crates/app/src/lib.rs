@@ -44,7 +44,9 @@ mod port_warning;
 mod preflight;
 mod profile;
 mod registered_help;
+mod reload;
 mod run;
+mod run_times;
 mod serve;
 pub mod terminal;
 mod top;
@@ -97,6 +99,7 @@ const VERSION: &str = concat!(
   rheo doctor
   rheo new function synlimit
   rheo status --control /run/rheo/nat.sock
+  rheo reload --control /run/rheo/nat.sock
   rheo explain configs/nat.toml --input in.pcap --lanes 4
   rheo profile configs/antiddos.toml --lanes 2
   rheo gen --output mix.pcap --packets 1M --flows 64k
@@ -165,6 +168,8 @@ enum Command {
     Capture(capture::Args),
     /// Trace packets through a running instance.
     Trace(trace::Args),
+    /// Put a changed configuration in force in a running instance.
+    Reload(control::ReloadArgs),
     /// Drain and stop a running instance.
     Stop(control::StopArgs),
     /// Watch a running instance in the terminal.
@@ -244,6 +249,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Backend(args) => exit(control::backend(&args)),
         Command::Capture(args) => exit(capture::run(&args)),
         Command::Trace(args) => exit(trace::run(&args)),
+        Command::Reload(args) => exit(control::reload(&args)),
         Command::Stop(args) => exit(control::stop(&args)),
         Command::Top(args) => exit(top::run(&args)),
         Command::Keep(args) => exit(control::keep(&args)),

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::control::{Answers, ControlSocket, Server, SocketError};
 use crate::http::{HttpError, HttpListener, HttpServer};
+use crate::interrupt::HangupThread;
 
 /// Why an instance cannot be observed.
 #[derive(Debug, Error)]
@@ -31,6 +32,15 @@ pub(crate) struct Listeners {
 pub(crate) struct Observers {
     _socket: Option<Server>,
     _http: Option<HttpServer>,
+    _hangups: Option<HangupThread>,
+}
+
+impl Observers {
+    /// The same with what SIGHUP does.
+    #[must_use]
+    pub(crate) fn with_hangups(self, hangups: Option<HangupThread>) -> Observers {
+        Observers { _hangups: hangups, ..self }
+    }
 }
 
 impl Listeners {
@@ -82,6 +92,6 @@ impl Listeners {
         let instance: Arc<dyn Answers> = Arc::new(instance);
         let socket = self.socket.map(|socket| Server::start(socket, instance.clone()));
         let http = self.http.map(|http| HttpServer::start(http, instance));
-        Ok(Observers { _socket: socket.transpose()?, _http: http.transpose()? })
+        Ok(Observers { _socket: socket.transpose()?, _http: http.transpose()?, _hangups: None })
     }
 }

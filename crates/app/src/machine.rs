@@ -62,6 +62,32 @@ impl Machine for ThisMachine {
     }
 }
 
+/// This machine, where a run goes on: its cores, interfaces and listeners are taken, and stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunningMachine;
+
+impl Machine for RunningMachine {
+    fn has_interface(&self, _name: &str) -> Option<bool> {
+        None
+    }
+
+    fn core(&self, _core: CoreId) -> Option<CoreState> {
+        None
+    }
+
+    fn usable_cores(&self) -> String {
+        ThisMachine.usable_cores()
+    }
+
+    fn file(&self, path: &Path) -> Option<FileId> {
+        file_id(path)
+    }
+
+    fn why_not_listen(&self, _at: SocketAddr) -> Option<NoListener> {
+        None
+    }
+}
+
 /// The error of the kernel for an interface that is not there (ENODEV).
 const NO_DEVICE: i32 = 19;
 

@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use rand::Rng;
 use rheostat_base::DeviceId;
 use rheostat_control::config::NetworkConfig;
 use rheostat_control::config::device::{DeviceConfig, MacAddress};
@@ -14,13 +15,15 @@ use rheostat_control::{Config, KernelFollower, KernelResolver};
 use rheostat_functions::lb::LbConfig;
 use rheostat_functions::lb::check::{HealthChecks, NoSource};
 use rheostat_io::DeviceFacts;
-use rheostat_ip::KnownNeighbours;
 use rheostat_ip::{
-    Hop, Interface, InterfaceAddress, Network, NetworkError, Policy, Route, RunLimit,
+    Hop, Interface, InterfaceAddress, Network, NetworkError, NetworkUpdate, Policy, Route, RunLimit,
 };
+use rheostat_ip::{KnownNeighbours, LocalService};
 use rheostat_kernel::InterfaceLink;
 use rheostat_steer::{Orientation, Prefix, PrefixList};
 use thiserror::Error;
+
+use crate::assemble::randomness;
 
 /// Why there is no network layer as configured.
 #[derive(Debug, Error)]
@@ -130,23 +133,15 @@ pub(crate) fn plan(
     seed: u64,
     link: &LinkOf,
 ) -> Result<Option<Planned>, WiringError> {
-    let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| {
-        if unanswered(config).is_some() {
-            return Ok(None);
-        }
-        let lb: Option<&LbConfig> = config.function();
-        let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
-        Ok::<_, WiringError>(checks.map(Arc::new))
-    };
+    let checks = |source: &dyn Fn(IpAddr) -> Option<IpAddr>| health_checks(config, source, seed);
     if config.devices.iter().all(|device| device.addresses.is_empty()) {
         // Reports what is missing if backends are to be checked.
         checks(&|_| None)?;
         return Ok(None);
     }
     let interfaces = interfaces(config, link)?;
-    let NetworkConfig { neighbours, policy, .. } = &config.network;
-    // The kernel announces its addresses itself.
-    let policy = Policy { announce: policy.announce && !is_beside_kernel(config), ..*policy };
+    let NetworkConfig { neighbours, .. } = &config.network;
+    let policy = policy_of(config);
     let mut network = Network::new(interfaces, &routes(config), policy)?;
     for neighbour in neighbours {
         network.set_neighbour(neighbour.device, neighbour.address, neighbour.mac.0);
@@ -156,6 +151,49 @@ pub(crate) fn plan(
         network = network.with_local_service(checks.clone());
     }
     Ok(Some((network, checks)))
+}
+
+fn policy_of(config: &Config) -> Policy {
+    let policy = config.network.policy;
+    // The kernel announces its addresses itself.
+    Policy { announce: policy.announce && !is_beside_kernel(config), ..policy }
+}
+
+/// The health checks of a load balancer, if it has any; `source` is the address from which a backend is asked.
+fn health_checks(
+    config: &Config,
+    source: &dyn Fn(IpAddr) -> Option<IpAddr>,
+    seed: u64,
+) -> Result<Option<Arc<HealthChecks>>, WiringError> {
+    if unanswered(config).is_some() {
+        return Ok(None);
+    }
+    let lb: Option<&LbConfig> = config.function();
+    let checks = lb.map(|lb| HealthChecks::new(lb, source, seed)).transpose()?.flatten();
+    Ok(checks.map(Arc::new))
+}
+
+/// What changes in the running `network` of `config` when it becomes that of `next`, and the health checks in place of those before,
+/// where the load balancer is another one.
+///
+/// # Errors
+/// [`WiringError`] when there is no address to check backends from.
+pub(crate) fn update_of(
+    network: &Network,
+    config: &Config,
+    next: &Config,
+) -> Result<(NetworkUpdate, Option<Arc<HealthChecks>>), WiringError> {
+    let is_other = config.function::<LbConfig>() != next.function::<LbConfig>();
+    let source = |peer: IpAddr| speaker(network, peer)?.address_towards(peer);
+    let checks = match is_other {
+        true => health_checks(next, &source, randomness(next.run.seed).random())?,
+        false => None,
+    };
+    let service = |checks: &Arc<HealthChecks>| checks.clone() as Arc<dyn LocalService>;
+    let local_services = is_other.then(|| checks.iter().map(service).collect());
+    let (routes, policy) = (routes(next), policy_of(next));
+    let proxied = proxied(network.interfaces(), next);
+    Ok((NetworkUpdate { routes, proxied, policy, local_services }, checks))
 }
 
 /// Notes that backends are not checked, if they should be.
@@ -209,16 +247,25 @@ fn interfaces(config: &Config, link: &LinkOf) -> Result<Vec<Interface>, WiringEr
         let id = DeviceId(number as u8);
         interfaces.push(interface(id, device, config.serve.is_some(), link)?);
     }
+    let proxied = proxied(&interfaces, config);
+    for (interface, proxied) in interfaces.iter_mut().zip(proxied) {
+        interface.proxied = proxied;
+    }
+    Ok(interfaces)
+}
+
+/// What each interface answers for besides its own addresses: what functions serve, on the link it is on or outside.
+fn proxied(interfaces: &[Interface], config: &Config) -> Vec<PrefixList> {
     let served: Vec<_> = config.chain.iter().flat_map(|function| function.facts().served).collect();
-    for (interface, device) in interfaces.iter_mut().zip(&config.devices) {
+    let of_one = |(interface, device): (&Interface, &DeviceConfig)| {
         let outside = device.orientation == Orientation::Outside;
         let theirs = |address: &&IpAddr| interface.is_on_link(**address) || outside;
         let host = |address: &IpAddr| {
             Prefix::containing(*address, if address.is_ipv4() { 32 } else { 128 })
         };
-        interface.proxied = served.iter().filter(theirs).map(host).collect::<PrefixList>();
-    }
-    Ok(interfaces)
+        served.iter().filter(theirs).map(host).collect()
+    };
+    interfaces.iter().zip(&config.devices).map(of_one).collect()
 }
 
 /// The interface of a device. A service at a tap interface is the host at the other end of its cable.

@@ -115,7 +115,8 @@ fn load(app: &App, path: &std::path::Path, mut overrides: Overrides) -> Result<C
 fn of_run(app: &App, config: Config) -> Result<(ScalingProfile, bool), Error> {
     let functions: Vec<_> =
         config.chain.iter().map(|function| function.name().to_owned()).collect();
-    let finished = run::carry_out(app, config, Quiet::Yes, Some(1), &AttachmentArgs::default())?;
+    let finished =
+        run::carry_out(app, config, Quiet::Yes, Some(1), &AttachmentArgs::default(), None)?;
     let is_complete = finished.incomplete().is_empty();
     let Finished { report, objects, .. } = finished;
     for violation in &report.violations {

@@ -31,11 +31,12 @@ use thiserror::Error;
 use self::watch::Watch;
 use crate::active_config::ActiveConfig;
 use crate::app::App;
-use crate::assemble::{self, AssembleError, RunAssembly};
+use crate::assemble::{self, AssembleError, RunAssembly, reports_shards};
 use crate::attachment::{AttachmentArgs, NoConfirmation, Trial};
 use crate::chains::{self, BuildError, BuiltChain, Logs};
 use crate::control::{Instance, MappingPlace};
 use crate::error::cause;
+use crate::interrupt::Hangups;
 use crate::links::WatchedLinks;
 use crate::listeners::{ListenError, Listeners};
 use crate::log::{LogArgs, WrongVariable};
@@ -44,6 +45,7 @@ use crate::mtu::{self, Mtus};
 use crate::objectives::with_progress;
 use crate::preflight::{PreflightError, preflight};
 use crate::registered_help::{bounds_of, help_of, numbers_of};
+use crate::reload::{self, ConfigSource, LiveBalancing, LiveChain, LiveNetwork, LiveRun, Reloader};
 use crate::workers::{Workers, WorkersError};
 use crate::{interrupt, log, out, serve};
 
@@ -98,7 +100,8 @@ const LINK_LOST: u8 = 3;
 
 SIGINT, SIGTERM, SIGQUIT, SIGHUP (a closed terminal) and `rheo stop` drain and stop a run: it receives no more
 packets, processes those it has, and prints its summary. A second SIGINT, SIGTERM or SIGQUIT ends it at once.
-Under nohup, SIGHUP is ignored.
+Without a controlling terminal, as under systemd or setsid, SIGHUP reloads the configuration, as `rheo reload`
+does. Under nohup, SIGHUP is ignored.
 
 The summary is the last line of standard output with --json, and of standard error where --output - writes a
 capture to standard output. A run whose reader closes standard output drains, stops, and reports the file as
@@ -117,7 +120,7 @@ pub(crate) struct Args {
     /// When the kernel refuses a program, print the whole output of its verifier.
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Listen at this control socket, for `rheo status`, `table`, `backend` and `stop`.
+    /// Listen at this control socket, for `rheo status`, `reload`, `table`, `backend` and `stop`.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
     #[arg(long, help = help_of("observe.http"), value_name = "ADDR:PORT")]
@@ -191,19 +194,20 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
     let overrides = Overrides { control, http, log, log_format, ..args.overrides.to_overrides() };
     let (config, warnings) =
         Config::load_for(&args.config, &overrides, &ThisMachine, &app.registry)?;
+    let source = Some(ConfigSource::new(app, &args.config, overrides));
     if !warnings.is_empty() {
         out::report(&warnings);
     }
     if config.serve.is_some() {
         let report = serve::Report { json: args.json, times: false };
-        return Ok(serve::serve(config, None, report, &args.attachment)?);
+        return Ok(serve::serve(config, None, report, &args.attachment, source)?);
     }
     let quiet = if args.json { Quiet::Bar } else { Quiet::No };
     let page = match config.devices.iter().any(|device| device.output().is_some_and(is_standard)) {
         true => Page::StandardError,
         false => Page::StandardOutput,
     };
-    let finished = carry_out(app, config, quiet, None, &args.attachment);
+    let finished = carry_out(app, config, quiet, None, &args.attachment, source);
     if let Err(error) = &finished
         && let Some(log) = cause::<OpenError>(error).and_then(OpenError::verifier_log)
     {
@@ -253,7 +257,8 @@ pub(crate) struct Finished {
     reported: Vec<String>,
 }
 
-/// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted.
+/// Runs a configuration until its end. With `sample`, the cause of one in so many aborts is noted; with its `source`, it can be
+/// reloaded.
 ///
 /// # Errors
 /// [`Error`] when the run cannot start.
@@ -263,11 +268,12 @@ pub(crate) fn carry_out(
     quiet: Quiet,
     sample: Option<u32>,
     attachment: &AttachmentArgs,
+    source: Option<ConfigSource>,
 ) -> Result<Finished, Error> {
     log::configure(&config.observe);
     let trial = Trial::of(attachment, &config)?;
     let workers = Workers::of(&config.workers)?;
-    let watch = Watch::new(&config, quiet, trial)?;
+    let (watch, hangups) = Watch::new(&config, quiet, trial, source.is_some())?;
     // Before any thread is started that changes its user.
     let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
     if let Some(identity) = identity {
@@ -276,7 +282,8 @@ pub(crate) fn carry_out(
     let files = OutputFiles::default();
     let errors = assemble::error_limit(&config);
     let chain = chains::build(app, &config, workers.lanes(), &errors, Logs::Written)?;
-    AppRun { config, workers, watch, identity, sample, files, errors }.carry_out(chain, attachment)
+    let run = AppRun { config, workers, watch, identity, sample, files, errors };
+    run.carry_out(chain, attachment, (source, hangups))
 }
 
 /// Raises the priority of this thread, which workers inherit. Where the process may not, they work all the same.
@@ -307,11 +314,12 @@ impl AppRun {
         mut self,
         built: BuiltChain,
         attachment: &AttachmentArgs,
+        (source, hangups): (Option<ConfigSource>, Option<Hangups>),
     ) -> Result<Finished, Error> {
         let BuiltChain { chain, beside } = built;
         let backends: Option<Arc<HealthBoard>> = beside.control();
         let layout = preflight(&self.config, &self.workers, &chain)?.begin(attachment)?;
-        let (ports, rules) = (beside.ports(), Arc::new(RuleBoard::new(beside.rules())));
+        let rules = Arc::new(RuleBoard::new(beside.rules()));
         beside.logs().for_each(|log| self.files.add_log(log));
         // Before anything costly: another instance may listen there.
         let listeners = Listeners::open(&self.config.observe, self.identity)?;
@@ -337,6 +345,7 @@ impl AppRun {
             interrupt::await_input(&self.watch.interrupted)?;
         }
         let cores = self.workers.cores_of_lanes(&assemble::polling(&config));
+        let errors = self.errors.clone();
         let mut assembly = RunAssembly::new(self.config, self.workers, layout, self.errors)?;
         let network = assembly.network();
         let writers = assembly.writers();
@@ -361,21 +370,43 @@ impl AppRun {
         let sizes = (view.lanes(), shards);
         let policy = config.policy(view.lanes());
         let balancer = Balancer::new(policy, balance.interval, sizes, view.now());
+        let reports_shards = reports_shards(&config);
         let balancing = Balancing::start(balancer, balance, config.slo.percentile, view.clone())?;
+        let routes = follower.as_ref().map(KernelFollower::routes);
+        let built = BuiltChain { chain: chain.clone(), beside };
+        let live = Arc::new(LiveRun {
+            chain: Some(LiveChain::new(
+                built,
+                health,
+                errors.clone(),
+                (self.files.clone(), rules.clone()),
+            )),
+            network: network.clone().map(|network| LiveNetwork::new(network, routes)),
+            balancing: LiveBalancing::new(
+                balancing.change(),
+                &config,
+                view.lanes(),
+                reports_shards,
+            ),
+            times: self.watch.times(),
+            errors: Some(errors),
+        });
+        let reloader = source.map(|source| Reloader::new(source, config.clone(), live.clone()));
+        let reloader = reloader.map(Arc::new);
+        let interrupted = &self.watch.interrupted;
+        let hangups = reload::on_hangups(hangups, reloader.clone(), interrupted)?;
         let instance = Instance {
             view: view.clone(),
             interrupted: self.watch.interrupted.clone(),
             trial: self.watch.trial.clone(),
-            board: backends,
-            balance: config.balance.clone(),
+            live: live.clone(),
+            reloader,
             progress: balancing.board(),
-            settings: config.settings(view.lanes()),
             functions,
             objects: objects.clone(),
             files: self.files.clone(),
             in_use: in_use(&named),
             links: board.clone(),
-            ports: ports.clone(),
             network: network.clone(),
             followed: follower.as_ref().map(KernelFollower::routes),
             cores,
@@ -386,7 +417,7 @@ impl AppRun {
             config: ActiveConfig::of(&config),
             events: Arc::default(),
         };
-        let observers = listeners.start(instance)?;
+        let observers = listeners.start(instance)?.with_hangups(hangups);
         links.go_by(Mtus::new(mtus, network, view.clone()));
         let mut reported = Vec::new();
         let mut captures = writers.iter();
@@ -398,8 +429,8 @@ impl AppRun {
         for writer in writers {
             let _ = writer.close();
         }
-        let _ = health.map(LogWriter::close);
-        beside.close();
+        let ports = live.ports();
+        live.close();
         let (links, files) = (board.lines(), self.files);
         let ports = ports.map(|ports| ports.lines(SystemTime::now())).unwrap_or_default();
         Ok(Finished { view, report, balance, links, ports, is_link_lost, objects, files, reported })

@@ -28,7 +28,7 @@ use rheostat_serve::registry::{
     ApplicationError, ApplicationRegistration, MadeApplication, Making, Program,
 };
 use rheostat_serve::{MembersError, ServeControl, ServeError, TcpServer, TimesConfig};
-use rheostat_steer::policy::{Objectives, Settings};
+use rheostat_steer::policy::Objectives;
 use thiserror::Error;
 
 use self::assembly::ServeAssembly;
@@ -49,6 +49,8 @@ use crate::log::WrongVariable;
 use crate::mtu::{self, Mtus};
 use crate::network::NoAddress;
 use crate::preflight::{PreflightError, preflight};
+use crate::reload::{self, ConfigSource, LiveBalancing, LiveNetwork, LiveRun, Reloader};
+use crate::run_times::RunTimes;
 use crate::workers::{Workers, WorkersError};
 use crate::{interrupt, log, run};
 use beside_kernel::{BesideKernelError, OwnPorts};
@@ -144,11 +146,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     let (config, faults, report, attachment) = args.config(app)?;
-    serve(config, faults, report, &attachment)
+    serve(config, faults, report, &attachment, None)
 }
 
 /// Serves as a configuration with a service states until a signal or `rheo stop` ends it, and reports. `faults` are put before
-/// its device.
+/// its device. With its `source`, it can be reloaded.
 ///
 /// # Errors
 /// [`Error`] when the service cannot start.
@@ -157,6 +159,7 @@ pub(crate) fn serve(
     faults: Option<ImpairConfig>,
     report: Report,
     attachment: &AttachmentArgs,
+    source: Option<ConfigSource>,
 ) -> Result<ExitCode, Error> {
     log::configure(&config.observe);
     let trial = Trial::of(attachment, &config)?;
@@ -172,7 +175,7 @@ pub(crate) fn serve(
         None => workers.cores().to_vec(),
     };
     let made = serve.application.make(&Making { cores })?;
-    ServeRun { config, serve, workers, faults, report, trial, made, members }.carry_out()
+    ServeRun { config, serve, workers, faults, report, trial, made, members }.carry_out(source)
 }
 
 /// Has lanes run `program`.
@@ -212,12 +215,15 @@ struct ServeRun {
 }
 
 impl ServeRun {
-    fn carry_out(self) -> Result<ExitCode, Error> {
+    fn carry_out(self, source: Option<ConfigSource>) -> Result<ExitCode, Error> {
         let ServeRun { config, serve, workers, faults, report, trial, made, members } = self;
         let Report { json, times } = report;
         let MadeApplication { program, report: part } = made;
         let interrupted = Arc::new(AtomicBool::new(false));
-        interrupt::set(&interrupted)?;
+        let hangups = match &source {
+            Some(_) => interrupt::set_but_hangups(&interrupted)?,
+            None => interrupt::set(&interrupted).map(|()| None)?,
+        };
         // Before any thread is started that changes its user.
         let identity = identity::find(config.run.user.as_deref(), config.run.group.as_deref())?;
         if let Some(identity) = identity {
@@ -229,7 +235,8 @@ impl ServeRun {
         let OwnPorts { endpoints, kept: _kept } = beside_kernel::own_ports(&config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
-        let (duration, priority) = (config.run.duration, config.workers.priority);
+        let (run_times, priority) = (RunTimes::of(&config), config.workers.priority);
+        let loaded = config.clone();
         let (mtus, shards) = (mtu::Devices::of(&config), config.state.shards);
         let cores = workers.cores_of_lanes(&config.polling);
         let mut assembly = ServeAssembly::new(config, workers, endpoints, faults)?;
@@ -242,7 +249,7 @@ impl ServeRun {
         privileges::give_up()?;
         privileges::check_all_threads(links.keeper())?;
         let balance = assembly.balance();
-        let faults = assembly.faults();
+        let (faults, errors) = (assembly.faults(), assembly.errors());
         let members = members.map(|members| server.start_members(&members)).transpose()?;
         let runtime = assembly.start(&server)?;
         // Workers have inherited it.
@@ -254,20 +261,35 @@ impl ServeRun {
         let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
         let balancing =
             Balancing::start(balancer, balance.clone(), Objectives::PERCENTILE, view.clone())?;
+        let reports_shards = !loaded.balance.is_static();
+        let routes = follower.as_ref().map(KernelFollower::routes);
+        let live = Arc::new(LiveRun {
+            chain: None,
+            network: Some(LiveNetwork::new(network.clone(), routes)),
+            balancing: LiveBalancing::new(
+                balancing.change(),
+                &loaded,
+                view.lanes(),
+                reports_shards,
+            ),
+            times: run_times.clone(),
+            errors: Some(errors),
+        });
+        let reloader = source.map(|source| Reloader::new(source, loaded, live.clone()));
+        let reloader = reloader.map(Arc::new);
+        let hangups = reload::on_hangups(hangups, reloader.clone(), &interrupted)?;
         let instance = Instance {
             view: view.clone(),
             interrupted: interrupted.clone(),
             trial: trial.clone(),
-            board: None,
-            balance,
+            live,
+            reloader,
             progress: balancing.board(),
-            settings: Settings::default(),
             functions: Vec::new(),
             objects: None,
             files: OutputFiles::default(),
             in_use: Vec::new(),
             links: links.board(),
-            ports: None,
             network: Some(network.clone()),
             followed: follower.as_ref().map(KernelFollower::routes),
             cores,
@@ -278,14 +300,14 @@ impl ServeRun {
             config: active,
             events: Arc::default(),
         };
-        let observers = listeners.start(instance)?;
+        let observers = listeners.start(instance)?.with_hangups(hangups);
         links.go_by(Mtus::new(mtus, Some(network), view));
         for port in &serve.ports {
             for address in &addresses {
                 out!("listening {}", SocketAddr::new(*address, *port));
             }
         }
-        let ends = Ends { interrupted, trial, duration, drain_time: serve.drain_time };
+        let ends = Ends { interrupted, trial, times: run_times };
         let is_lost = ends.wait(&runtime, &control, &links);
         balancing.stop();
         drop((observers, links));
@@ -307,8 +329,7 @@ impl ServeRun {
 struct Ends {
     interrupted: Arc<AtomicBool>,
     trial: Trial,
-    duration: Option<Duration>,
-    drain_time: Duration,
+    times: RunTimes,
 }
 
 impl Ends {
@@ -320,7 +341,8 @@ impl Ends {
         while !run.is_finished() {
             std::thread::sleep(TICK);
             let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration)
+            let duration = self.times.duration();
+            let time_is_up = duration.is_some_and(|duration| now >= start + duration)
                 || self.trial.is_over(now - start);
             if links.is_lost() {
                 return true;
@@ -328,7 +350,7 @@ impl Ends {
             match drained_by {
                 None if time_is_up || self.interrupted.load(Ordering::Relaxed) => {
                     control.drain();
-                    drained_by = Some(now + self.drain_time);
+                    drained_by = Some(now + self.times.drain_time());
                 }
                 Some(end) if now >= end || control.connections() == 0 => return false,
                 _ => {}

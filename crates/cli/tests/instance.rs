@@ -35,27 +35,38 @@ impl Instance {
         Instance::start_with(&demo(), folder, &slowly(flags))
     }
 
-    /// As [`Instance::start`], with a standard error that takes nothing, as that of a closed terminal.
-    pub(crate) fn start_mute(flags: &[&str]) -> Instance {
-        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), full.into())
-    }
-
     /// As [`Instance::start`], with this standard error.
     pub(crate) fn start_logging(flags: &[&str], errors: Stdio) -> Instance {
-        Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), errors)
+        Instance::spawn(&demo(), tempfile::tempdir().unwrap(), &slowly(flags), &["env"], errors)
     }
 
     pub(crate) fn start_with(config: &Path, folder: TempDir, flags: &[&str]) -> Instance {
-        Instance::spawn(config, folder, flags, Stdio::null())
+        Instance::spawn(config, folder, flags, &["env"], Stdio::null())
     }
 
-    fn spawn(config: &Path, folder: TempDir, flags: &[&str], errors: Stdio) -> Instance {
+    /// As [`Instance::start_with`], in a session of its own, which has no terminal, and with this standard error.
+    pub(crate) fn start_detached(config: &Path, folder: TempDir, errors: Stdio) -> Instance {
+        Instance::spawn(config, folder, &[], &["setsid", "env", "--default-signal=HUP"], errors)
+    }
+
+    /// As [`Instance::start_detached`], with SIGHUP ignored, as nohup has it.
+    pub(crate) fn start_with_hangups_ignored(config: &Path, folder: TempDir) -> Instance {
+        let before = ["setsid", "env", "--ignore-signal=HUP"];
+        Instance::spawn(config, folder, &[], &before, Stdio::null())
+    }
+
+    fn spawn(
+        config: &Path,
+        folder: TempDir,
+        flags: &[&str],
+        before: &[&str],
+        errors: Stdio,
+    ) -> Instance {
         let socket = folder.path().join("x.sock");
-        // Of two sockets, the one that answers is ours. SIGHUP is as a terminal has it, also where the tests run under
-        // nohup.
-        let child = Command::new("env")
-            .args(["--default-signal=HUP", RHEO, "run"])
+        // Of two sockets, the one that answers is ours.
+        let child = Command::new(before[0])
+            .args(&before[1..])
+            .args([RHEO, "run"])
             .arg(config)
             .args(["--duration", "3600s", "--json", "--seed", "7", "--control"])
             .arg(&socket)

@@ -30,6 +30,7 @@ mod privileges;
 mod processes;
 mod profile;
 mod queue_sharing;
+mod reload;
 mod seed;
 mod standard_streams;
 mod terminal;

@@ -16,7 +16,7 @@ use rheostat_steer::policy::{
     Policy, Reason,
 };
 
-pub use self::balancing::{BalanceBoard, Balancing};
+pub use self::balancing::{BalanceBoard, Balancing, BalancingChange};
 pub use self::observation::{HeavyShare, Observation, counts};
 pub use self::progress::{Progress, Role};
 pub use self::shard_migrator::ShardMigrator;
@@ -107,6 +107,13 @@ impl Balancer {
         let LaneBounds { min, max } = bounds;
         assert!(1 <= min && min <= max && max <= self.lanes.len(), "{min} to {max} lanes");
         self.bounds = bounds;
+    }
+
+    /// From the next plan on, another policy plans, every `interval`, or as often as it wants. Lanes stay as they are until it
+    /// has planned: it wakes and parks them.
+    pub fn set_policy(&mut self, policy: Box<dyn Policy>, interval: Option<Duration>, now: Time) {
+        self.due = self.due.min(now + interval.unwrap_or_else(|| policy.period()));
+        (self.policy, self.interval) = (policy, interval);
     }
 
     /// The policy.

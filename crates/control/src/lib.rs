@@ -34,8 +34,8 @@ pub mod reference;
 mod registry;
 
 pub use balance::{
-    Balance, BalanceBoard, Balancer, Balancing, HeavyShare, Observation, Progress, Role,
-    ShardMigrator,
+    Balance, BalanceBoard, Balancer, Balancing, BalancingChange, HeavyShare, Observation, Progress,
+    Role, ShardMigrator,
 };
 pub use comparison::{Comparison, Difference};
 pub use config::{MissingInput, Sections};

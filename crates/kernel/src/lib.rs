@@ -3,6 +3,7 @@
 
 pub mod capability;
 pub mod cgroup;
+mod controlling_terminal;
 pub mod core_set;
 pub mod identity;
 pub mod interface_link;
@@ -20,6 +21,7 @@ pub mod topology;
 pub mod xdp_attachment;
 
 pub use cgroup::Cgroups;
+pub use controlling_terminal::has_controlling_terminal;
 pub use core_set::CoreSet;
 pub use interface_link::InterfaceLink;
 pub use link::{LinkEvent, LinkState, LinkWatch};

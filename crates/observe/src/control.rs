@@ -12,6 +12,7 @@ mod listing;
 mod mappings;
 mod neighbours;
 mod protocol_name;
+mod reload;
 mod reply;
 mod request;
 mod routes;
@@ -31,6 +32,10 @@ pub use listing::{
 pub use mappings::{MappingLine, MappingsRequest};
 pub use neighbours::{NeighbourLine, NeighbourWord};
 pub use protocol_name::protocol_name;
+pub use reload::{
+    ChangedKey, ConfigState, LONGEST_CONFIGURATION, LastReload, ReloadRequest, ReloadResult,
+    Reloaded, SentFile,
+};
 pub use reply::{BackendState, DeviceState, FileInUse, Reply, Status};
 pub use request::{CaptureRequest, ExplainRequest, ProfileRequest, Request, Shuffle, TraceRequest};
 pub use routes::{RouteLine, RouteOrigin, RouteWord};

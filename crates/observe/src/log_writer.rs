@@ -1,10 +1,10 @@
 //! Writes a log to a file while a run goes on.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -47,8 +47,13 @@ pub enum LogError {
 pub struct LogWriter {
     monitor: LogMonitor,
     stop: Arc<AtomicBool>,
+    /// The file that takes the place of the open one; `None` for a log without a file.
+    next: Option<Arc<NextFile>>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// A file to go on with.
+type NextFile = Mutex<Option<File>>;
 
 /// A view of a log that stays valid while it is written, and afterwards.
 #[derive(Clone, Debug)]
@@ -89,7 +94,30 @@ impl LogWriter {
     /// [`LogError::Start`] when there can be no such file, or no thread.
     pub fn start(path: &Path, lines: impl Lines) -> Result<LogWriter, LogError> {
         let wrong = |source| LogError::Start { path: path.to_owned(), source };
-        LogWriter::start_to(path, File::create(path).map_err(wrong)?, lines)
+        LogWriter::start_to(path, File::create(path).map_err(wrong)?, true, lines)
+    }
+
+    /// Starts writing `lines` behind what the file at `path` has, which is made if it is not there.
+    ///
+    /// # Errors
+    /// As [`LogWriter::start`].
+    pub fn append(path: &Path, lines: impl Lines) -> Result<LogWriter, LogError> {
+        let wrong = |source| LogError::Start { path: path.to_owned(), source };
+        LogWriter::start_to(path, open_to_append(path).map_err(wrong)?, true, lines)
+    }
+
+    /// Opens the file anew, by its name: what is written from now on, within some milliseconds, is behind what the file of that name
+    /// has. The one before is closed; whoever renamed it finds it complete. A log without a file has nothing to open.
+    ///
+    /// # Errors
+    /// [`LogError::Start`] when the file cannot be opened; then the one before goes on.
+    pub fn reopen(&self) -> Result<(), LogError> {
+        let Some(next) = &self.next else { return Ok(()) };
+        let path = self.monitor.path();
+        let wrong = |source| LogError::Start { path: path.to_owned(), source };
+        let file = open_to_append(path).map_err(wrong)?;
+        *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        Ok(())
     }
 
     /// Follows `lines` without a file, for what they do besides.
@@ -97,17 +125,20 @@ impl LogWriter {
     /// # Errors
     /// [`LogError::Start`] when there can be no thread.
     pub fn start_without_file(lines: impl Lines) -> Result<LogWriter, LogError> {
-        LogWriter::start_to(Path::new("(no file)"), io::sink(), lines)
+        LogWriter::start_to(Path::new("(no file)"), io::sink(), false, lines)
     }
 
     fn start_to(
         path: &Path,
         file: impl Write + Send + 'static,
+        has_name: bool,
         mut lines: impl Lines,
     ) -> Result<LogWriter, LogError> {
         let wrong = |source| LogError::Start { path: path.to_owned(), source };
         let monitor = LogMonitor::new(path);
-        let mut output = Output { file, gathered: Vec::new(), state: monitor.0.clone() };
+        let next = has_name.then(Arc::<NextFile>::default);
+        let (file, gathered): (Box<dyn Write + Send>, _) = (Box::new(file), Vec::new());
+        let mut output = Output { file, next: next.clone(), gathered, state: monitor.0.clone() };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let write = move || {
@@ -116,7 +147,7 @@ impl LogWriter {
             follow(&mut lines, &mut output, &stopped);
         };
         let thread = thread::Builder::new().name("rheo-log".into()).spawn(write).map_err(wrong)?;
-        Ok(LogWriter { monitor, stop, thread: Some(thread) })
+        Ok(LogWriter { monitor, stop, next, thread: Some(thread) })
     }
 
     /// A view of the log.
@@ -148,14 +179,29 @@ impl Drop for LogWriter {
     }
 }
 
+/// A file whose writes go behind what it has, whoever else has written it.
+fn open_to_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
 /// A file, and lines on the way to it.
-struct Output<F> {
-    file: F,
+struct Output {
+    file: Box<dyn Write + Send>,
+    next: Option<Arc<NextFile>>,
     gathered: Vec<u8>,
     state: Arc<LogState>,
 }
 
-impl<F: Write> Output<F> {
+impl Output {
+    /// Goes on with another file, if there is one.
+    fn take_next_file(&mut self) {
+        let next = self.next.as_ref();
+        let next = next.and_then(|next| next.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(file) = next {
+            self.file = Box::new(file);
+        }
+    }
+
     /// Writes what is gathered. Lines that are not in the file as a whole then are lost.
     fn write_gathered(&mut self) {
         let mut written = 0;
@@ -178,7 +224,7 @@ impl<F: Write> Output<F> {
     }
 }
 
-fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &AtomicBool) {
+fn follow(lines: &mut impl Lines, output: &mut Output, stop: &AtomicBool) {
     loop {
         // Read before the log is emptied, so that nothing noted before the stop is missed. Pairs
         // with the release in `close`.
@@ -199,6 +245,7 @@ fn follow(lines: &mut impl Lines, output: &mut Output<impl Write>, stop: &Atomic
         }
         // A reader that follows the file sees everything up to now.
         output.write_gathered();
+        output.take_next_file();
         if new == 0 {
             thread::sleep(PAUSE);
         }
@@ -254,11 +301,53 @@ mod tests {
     #[test]
     fn after_a_full_disk_lines_are_taken_and_counted() {
         // Room for "3" and half of "2".
-        let log = LogWriter::start_to(Path::new("full"), Disk(3), Countdown(3)).unwrap();
+        let log = LogWriter::start_to(Path::new("full"), Disk(3), true, Countdown(3)).unwrap();
         let monitor = log.monitor();
         let error = log.close().unwrap_err().to_string();
         assert_eq!(error, "the log `full` is incomplete, 3 lines are missing: no storage space");
         assert_eq!(monitor.failure().unwrap().to_string(), error, "it is known afterwards");
+    }
+
+    /// Writes a line for each number that is sent.
+    struct Numbers(std::sync::mpsc::Receiver<u32>);
+
+    impl Lines for Numbers {
+        fn write_new(&mut self, file: &mut dyn Write) -> io::Result<usize> {
+            match self.0.try_recv() {
+                Ok(number) => writeln!(file, "{number}").map(|()| 1),
+                Err(_) => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_ends_and_the_next_goes_on_behind_what_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, old) = (folder.path().join("log"), folder.path().join("log.1"));
+        let (send, lines) = std::sync::mpsc::channel();
+        let log = LogWriter::start(&path, Numbers(lines)).unwrap();
+        send.send(1).unwrap();
+        while std::fs::read_to_string(&path).unwrap() != "1\n" {
+            thread::sleep(PAUSE);
+        }
+        std::fs::rename(&path, &old).unwrap();
+        std::fs::write(&path, "0\n").unwrap();
+        log.reopen().unwrap();
+        // The thread has taken the file when nothing waits for it.
+        while log.next.as_ref().unwrap().lock().unwrap().is_some() {
+            thread::sleep(PAUSE);
+        }
+        send.send(2).unwrap();
+        log.close().unwrap();
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "1\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n2\n");
+    }
+
+    #[test]
+    fn a_log_without_a_file_has_nothing_to_reopen() {
+        let log = LogWriter::start_without_file(Countdown(1)).unwrap();
+        log.reopen().unwrap();
+        log.close().unwrap();
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod lanes;
 mod markdown;
 mod policy;
 mod polling;
+mod reloads;
 mod service;
 
 use std::sync::Arc;
@@ -143,6 +144,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         functions::FAMILIES,
         polling::FAMILIES,
         service::FAMILIES,
+        reloads::FAMILIES,
     ]
     .into_iter()
     .flatten()

@@ -1,6 +1,7 @@
 //! The files that a run writes, and what is missing in them.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheostat_io::{CaptureWriter, WriteError};
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ impl fmt::Display for IncompleteFile {
 #[derive(Clone, Default)]
 pub struct OutputFiles {
     captures: Vec<CaptureWriter>,
-    logs: Vec<LogMonitor>,
+    logs: Arc<Mutex<Vec<LogMonitor>>>,
 }
 
 impl OutputFiles {
@@ -54,22 +55,40 @@ impl OutputFiles {
     }
 
     /// Adds a log.
-    pub fn add_log(&mut self, log: LogMonitor) {
-        self.logs.push(log);
+    pub fn add_log(&self, log: LogMonitor) {
+        self.logs().push(log);
+    }
+
+    /// Puts these logs in the place of those before. Of those, the ones that miss something stay, one for each file.
+    pub fn replace_logs(&self, new: impl IntoIterator<Item = LogMonitor>) {
+        let mut logs = self.logs();
+        let mut stay: Vec<LogMonitor> = Vec::new();
+        for log in logs.drain(..).filter(|log| log.failure().is_some()) {
+            if !stay.iter().any(|known| known.path() == log.path()) {
+                stay.push(log);
+            }
+        }
+        logs.extend(stay.into_iter().chain(new));
+    }
+
+    fn logs(&self) -> MutexGuard<'_, Vec<LogMonitor>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The files in which something is missing by now. While all is well this costs a load per file.
     pub fn incomplete(&self) -> Vec<IncompleteFile> {
         let captures = self.captures.iter().filter_map(CaptureWriter::failure);
-        let logs = self.logs.iter().filter_map(LogMonitor::failure);
+        let logs = self.logs();
+        let logs = logs.iter().filter_map(LogMonitor::failure);
         captures.map(of_capture).chain(logs.map(of_log)).collect()
     }
 }
 
 impl fmt::Debug for OutputFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let logs = self.logs();
         let paths = self.captures.iter().map(CaptureWriter::path);
-        f.debug_list().entries(paths.chain(self.logs.iter().map(LogMonitor::path))).finish()
+        f.debug_list().entries(paths.chain(logs.iter().map(LogMonitor::path))).finish()
     }
 }
 

@@ -118,7 +118,7 @@ impl Instance {
         &self,
         request: &ListRequest,
     ) -> Result<Page<BackendLine>, String> {
-        let board = self.board.as_ref().ok_or_else(|| self.without_backends())?;
-        listing::select(request, BackendLine::of(board))
+        let board = self.live.board().ok_or_else(|| self.without_backends())?;
+        listing::select(request, BackendLine::of(&board))
     }
 }

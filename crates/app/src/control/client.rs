@@ -110,6 +110,14 @@ impl ControlClient {
         self.reader.get_mut().write_all(line.as_bytes()).map_err(ClientError::Broken)
     }
 
+    /// Sends bytes that follow a request.
+    ///
+    /// # Errors
+    /// As [`ControlClient::send`].
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        self.reader.get_mut().write_all(bytes).map_err(ClientError::Broken)
+    }
+
     /// The next reply; `None` when there will be none.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ impl Instance {
         let mut policy = self.policy_to_ask(request.policy.as_deref())?;
         let start = self.view.now();
         let before = counts(&self.view);
-        let mut looks = ClassLooks::new(self.settings.objectives.percentile);
+        let mut looks = ClassLooks::new(self.live.balancing.settings().objectives.percentile);
         looks.take(self.view.class_figures());
         let mut breakdown = Breakdown::new(self.view.steering().clone());
         self.sample(&mut breakdown, over, request.sample.unwrap_or(SAMPLE).min(MOST), peer)?;
@@ -60,7 +60,7 @@ impl Instance {
         let sample = self.view.sample();
         explanation.shared_queues = SharedQueueMetrics::of(&sample.sharing);
         explanation.shared_shards = SharedShardMetrics::of(&sample);
-        if !self.settings.objectives.is_none() {
+        if !self.live.balancing.settings().objectives.is_none() {
             let predicted = self.progress.read().predicted;
             explanation.classes = ClassMetrics::of(&self.view, predicted, sample.seconds);
         }
@@ -70,10 +70,12 @@ impl Instance {
     /// The policy of this name, that of the run, or one that moves something.
     fn policy_to_ask(&self, name: Option<&str>) -> Result<Box<dyn Policy>, String> {
         let policy = match name {
-            Some(name) => PolicyRegistration::named(&self.balance.policies, name),
-            None => Ok(self.balance.policy.or_moving()),
+            Some(name) => PolicyRegistration::named(&self.live.balancing.config().policies, name),
+            None => Ok(self.live.balancing.config().policy.or_moving()),
         };
-        policy.map(|policy| policy.make(&self.settings)).map_err(|error| error.to_string())
+        policy
+            .map(|policy| policy.make(&self.live.balancing.settings()))
+            .map_err(|error| error.to_string())
     }
 
     /// Counts up to `most` packets, spread over the time.
@@ -135,7 +137,7 @@ impl Instance {
         };
         let count = self.view.lanes();
         let lanes: Vec<_> = (0..count as u16).map(LaneId).map(state).collect();
-        let load = estimator.snapshot(&owners, &lanes, self.balance.bounds(count));
+        let load = estimator.snapshot(&owners, &lanes, self.live.balancing.config().bounds(count));
         let load = load.expect("every shard has an owner, which is active");
         let shares = estimator.offloaded().to_vec();
         let load = load.with_offloads(Offloads { links, shares });

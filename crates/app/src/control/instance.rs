@@ -11,9 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rheostat_base::{QueueId, ShardId};
-use rheostat_control::config::BalanceConfig;
 use rheostat_control::{BalanceBoard, FollowedRoutes, Progress};
-use rheostat_functions::lb::HealthBoard;
 use rheostat_ip::Network;
 use rheostat_observe::control::{
     self, BackendState, DeviceState, FileInUse, HealthWord, ListRequest, Listing, Reply, Request,
@@ -21,13 +19,12 @@ use rheostat_observe::control::{
 };
 use rheostat_observe::live_page::EventLog;
 use rheostat_observe::openmetrics::{PlanState, Snapshot};
-use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, PortBoard, RuleBoard, Summary};
+use rheostat_observe::{ClassMetrics, LinkBoard, OutputFiles, RuleBoard, Summary};
 use rheostat_run::listing::WalkBoard;
 use rheostat_run::{LiveMetrics, Metrics, RunView, Sample};
 use rheostat_serve::ServeControl;
 use rheostat_state::txn::Objects;
 use rheostat_steer::Fence;
-use rheostat_steer::policy::Settings;
 
 use super::listing;
 use super::nat::MappingPlace;
@@ -36,6 +33,7 @@ use super::server::{Answers, Depth};
 use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
 use crate::objectives::with_progress;
+use crate::reload::{LiveRun, Reloader};
 
 /// How long a table's fence may take to pass: a worker that polls passes it at once.
 const FENCE: Duration = Duration::from_secs(30);
@@ -59,14 +57,12 @@ pub(crate) struct Instance {
     pub(crate) interrupted: Arc<AtomicBool>,
     /// Whether it ends by itself.
     pub(crate) trial: Trial,
-    /// Where the health of backends is changed, if the chain has a load balancer.
-    pub(crate) board: Option<Arc<HealthBoard>>,
-    /// How it is decided which lane owns which shard.
-    pub(crate) balance: BalanceConfig,
+    /// What a reload changes of it.
+    pub(crate) live: Arc<LiveRun>,
+    /// What reloads it, if it was started from a file.
+    pub(crate) reloader: Option<Arc<Reloader>>,
     /// Where it is shown what was decided.
     pub(crate) progress: BalanceBoard,
-    /// What policies plan with.
-    pub(crate) settings: Settings,
     /// The functions of the chain.
     pub(crate) functions: Vec<String>,
     /// What they share, if they share anything.
@@ -77,8 +73,6 @@ pub(crate) struct Instance {
     pub(crate) in_use: Vec<FileInUse>,
     /// What has happened to the interfaces of live devices.
     pub(crate) links: Arc<LinkBoard>,
-    /// The ports of the chain's NAT, if it has one.
-    pub(crate) ports: Option<Arc<PortBoard>>,
     /// The network layer, where devices have addresses.
     pub(crate) network: Option<Arc<Network>>,
     /// The routes of the kernel, where it is followed.
@@ -120,6 +114,7 @@ impl Answers for Instance {
             Request::List(request) => return self.list(&request, peer),
             Request::Hello => Ok(control::hello()),
             Request::DeleteFlows(request) => self.delete_flows(&request, peer),
+            Request::Reload(request) => return self.reload(request, peer),
             Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
@@ -201,7 +196,7 @@ impl Instance {
     fn status(&self, sample: &Sample, depth: Depth) -> Status {
         let incomplete = self.files.incomplete();
         let links = self.links.lines();
-        let ports = self.ports.as_ref().map(|ports| ports.lines(SystemTime::now()));
+        let ports = self.live.ports().map(|ports| ports.lines(SystemTime::now()));
         let ports = ports.unwrap_or_default();
         let progress = self.progress.read();
         let summary = Summary { incomplete, links, ports, ..Summary::so_far(sample) };
@@ -220,7 +215,7 @@ impl Instance {
             let (arrived, lost, sent) = (counters.arrived, counters.lost(), counters.sent);
             DeviceState { device: device.clone(), arrived, lost, sent }
         });
-        let backends = self.board.iter().flat_map(|board| board.backends());
+        let backends = self.live.board().into_iter().flat_map(|board| board.backends());
         let state = |(service, backend, health): (String, String, _)| BackendState {
             service,
             backend,
@@ -245,6 +240,7 @@ impl Instance {
             missing_shards,
             tcp_by: None,
             backends: backends.map(state).collect(),
+            config: self.reloader.as_ref().map(|reloader| reloader.state()),
         }
     }
 
@@ -255,7 +251,7 @@ impl Instance {
         health: HealthWord,
         peer: &Peer,
     ) -> Result<Reply, String> {
-        let Some(board) = &self.board else {
+        let Some(board) = self.live.board() else {
             return Err(self.without_backends());
         };
         let change =

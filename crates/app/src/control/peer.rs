@@ -16,6 +16,8 @@ use rustix::process::geteuid;
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long a client may leave an answer unread before it is given up.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that are read at once.
+const PIECE: u64 = 64 << 10;
 /// How long a client may say nothing.
 const SILENCE: Duration = Duration::from_secs(300);
 
@@ -74,6 +76,30 @@ impl Peer {
                 return Ok(None);
             }
         }
+    }
+
+    /// The next `count` bytes, which follow a request; `None` when the client has gone, sends nothing for long, or the run is over.
+    /// Memory is taken as they come.
+    pub(super) fn next_bytes(&mut self, count: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut since = Instant::now();
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < count {
+            let room = (count - bytes.len() as u64).min(PIECE) as usize;
+            let start = bytes.len();
+            bytes.resize(start + room, 0);
+            let read = self.reader.read(&mut bytes[start..]);
+            bytes.truncate(start + read.as_ref().copied().unwrap_or_default());
+            match read {
+                Ok(0) => return Ok(None),
+                Ok(_) => since = Instant::now(),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if self.run_is_over() || since.elapsed() > TIMEOUT {
+                return Ok(None);
+            }
+        }
+        Ok(Some(bytes))
     }
 
     /// Sends a line. A client that does not read it in time is an error.
@@ -157,6 +183,22 @@ mod tests {
         let paused = thread::spawn(move || peer.pause(HOUR));
         drop(client);
         paused.join().unwrap();
+    }
+
+    #[test]
+    fn bytes_behind_a_line_come_in_pieces_and_what_follows_them_is_the_next_line() {
+        let (mut peer, mut client, _over) = peer();
+        let sender = thread::spawn(move || {
+            let text = vec![b'x'; 200_000];
+            client.write_all(b"first\n").unwrap();
+            client.write_all(&text).unwrap();
+            client.write_all(b"second\nend").unwrap();
+        });
+        assert_eq!(peer.next_line().unwrap().as_deref(), Some("first"));
+        assert_eq!(peer.next_bytes(200_000).unwrap().map(|bytes| bytes.len()), Some(200_000));
+        assert_eq!(peer.next_line().unwrap().as_deref(), Some("second"));
+        assert_eq!(peer.next_bytes(4).unwrap(), None, "the client has gone");
+        sender.join().unwrap();
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl Answers for Counted {
             missing_shards: 0,
             tcp_by: None,
             backends: Vec::new(),
+            config: None,
         };
         Snapshot::of("1.2.3", status)
     }

@@ -13,9 +13,11 @@ use rheostat_run::{RunReport, Runtime, Sample};
 
 use super::{Error, Quiet};
 use crate::attachment::Trial;
+use crate::interrupt::{self, Hangups};
 use crate::links::WatchedLinks;
 use crate::listeners::Observers;
-use crate::{interrupt, log};
+use crate::log;
+use crate::run_times::RunTimes;
 
 /// How often the end of a run is looked for.
 const TICK: Duration = Duration::from_millis(5);
@@ -24,8 +26,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// Looks after a run until it is over.
 pub(super) struct Watch {
-    duration: Option<Duration>,
-    interval: Duration,
+    times: RunTimes,
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) trial: Trial,
     bar: Option<ProgressBar>,
@@ -35,9 +36,18 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(config: &Config, quiet: Quiet, trial: Trial) -> Result<Watch, Error> {
+    /// Watches for signals from now on. Of a run that `reloads`, SIGHUP without a controlling terminal is for what is returned.
+    pub(super) fn new(
+        config: &Config,
+        quiet: Quiet,
+        trial: Trial,
+        reloads: bool,
+    ) -> Result<(Watch, Option<Hangups>), Error> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        interrupt::set(&interrupted)?;
+        let hangups = match reloads {
+            true => interrupt::set_but_hangups(&interrupted)?,
+            false => interrupt::set(&interrupted).map(|()| None)?,
+        };
         let has_terminal = io::stderr().is_terminal();
         let reads_files = config.check_inputs().is_ok() && quiet == Quiet::No && has_terminal;
         let bar = reads_files.then(|| {
@@ -45,9 +55,13 @@ impl Watch {
             ProgressBar::new(1_000)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        let (duration, interval) = (config.run.duration, config.observe.interval);
-        let quiet = quiet == Quiet::Yes;
-        Ok(Watch { duration, interval, interrupted, trial, bar, quiet, has_terminal })
+        let (times, quiet) = (RunTimes::of(config), quiet == Quiet::Yes);
+        Ok((Watch { times, interrupted, trial, bar, quiet, has_terminal }, hangups))
+    }
+
+    /// The times that it goes by, which may change.
+    pub(super) fn times(&self) -> RunTimes {
+        self.times.clone()
     }
 
     /// Prints metrics until the input ends, the time is up, or the run is interrupted; then processes what has arrived.
@@ -62,12 +76,12 @@ impl Watch {
         let start = Instant::now();
         let mut stopped: Option<Instant> = None;
         let mut last = run.sample();
-        let mut next_line = start + self.interval;
+        let mut last_line = start;
         while !run.is_finished() {
             std::thread::sleep(TICK);
             report_incomplete(files, reported);
             let now = Instant::now();
-            let time_is_up = self.duration.is_some_and(|duration| now >= start + duration)
+            let time_is_up = self.times.duration().is_some_and(|duration| now >= start + duration)
                 || self.trial.is_over(now - start);
             let is_told = self.interrupted.load(Ordering::Relaxed);
             // Nobody reads what is written from now on.
@@ -81,8 +95,10 @@ impl Watch {
                 tracing::warn!(target: "run", "packets are still under way after {} s", DRAIN.as_secs());
                 break;
             }
-            if now >= next_line && !self.quiet {
-                next_line += self.interval;
+            let interval = self.times.interval();
+            if now - last_line >= interval && !self.quiet {
+                // No line is left out, and none is late by more than a look.
+                last_line = (last_line + interval).max(now.checked_sub(interval).unwrap_or(now));
                 let sample = run.sample();
                 self.show(&last, &sample, run.progress());
                 last = sample;

@@ -10,7 +10,7 @@ use rheostat_control::config::steering::HashKeyChoice;
 use rheostat_control::config::{BalanceConfig, ServeConfig};
 use rheostat_control::{Config, KernelFollower};
 use rheostat_io::{Device, ImpairConfig, ImpairMonitor, impair};
-use rheostat_ip::Network;
+use rheostat_ip::{Network, RunLimit};
 use rheostat_packet::Mempool;
 use rheostat_run::{LoadReporting, Runtime, RuntimeConfig};
 use rheostat_serve::{OutgoingConfig, ServeError, TcpServer, steering_for_connecting};
@@ -33,6 +33,7 @@ pub(super) struct ServeAssembly {
     devices: Vec<Box<dyn Device>>,
     impaired: Vec<ImpairMonitor>,
     network: Arc<Network>,
+    errors: RunLimit,
     watched: Vec<WatchedLink>,
     follower: Option<KernelFollower>,
     hasher: FlowHasher,
@@ -76,7 +77,8 @@ impl ServeAssembly {
             Box::new(device)
         };
         let devices = devices.into_iter().map(behind_faults).collect();
-        let wiring = network::of(&config, assemble::error_limit(&config), rng.random())?;
+        let errors = assemble::error_limit(&config);
+        let wiring = network::of(&config, errors.clone(), rng.random())?;
         let Wiring { network, follower, .. } = wiring.ok_or(NoAddress)?;
         let hasher = FlowHasher::new(rng.random());
         let secret = rng.random();
@@ -89,6 +91,7 @@ impl ServeAssembly {
             devices,
             impaired,
             network,
+            errors,
             watched,
             follower,
             hasher,
@@ -98,6 +101,11 @@ impl ServeAssembly {
 
     pub(super) fn network(&self) -> Arc<Network> {
         self.network.clone()
+    }
+
+    /// The limit of errors that the network layer sends.
+    pub(super) fn errors(&self) -> RunLimit {
+        self.errors.clone()
     }
 
     /// Counts the faults of the network before the devices.

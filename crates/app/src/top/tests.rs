@@ -33,6 +33,7 @@ fn status_of(lanes: u64, seconds: f64) -> Status {
         missing_shards: 0,
         tcp_by: None,
         backends: Vec::new(),
+        config: None,
     }
 }
 

@@ -1,15 +1,16 @@
 //! The thread that moves shards between lanes while a run goes on.
 
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle, park_timeout};
+use std::thread::{Builder, JoinHandle, Thread, park_timeout};
 use std::time::Duration;
 
 use rheostat_base::Time;
 use rheostat_kernel::CoreSet;
 use rheostat_run::{ClassLooks, RunView};
-use rheostat_steer::policy::LaneBounds;
+use rheostat_steer::policy::{LaneBounds, Policy};
 
 use super::{Balance, Balancer, Observation, Progress, counts};
 use crate::config::BalanceConfig;
@@ -23,6 +24,20 @@ pub struct Balancing {
     thread: JoinHandle<Balance>,
     over: Arc<AtomicBool>,
     board: BalanceBoard,
+    change: BalancingChange,
+}
+
+/// How the running controller is given another policy. Clones are for the same one.
+#[derive(Clone)]
+pub struct BalancingChange {
+    next: Arc<Mutex<Option<NextPolicy>>>,
+    thread: Thread,
+}
+
+/// A policy that is to plan from now on, and the bounds it plans within.
+struct NextPolicy {
+    policy: Box<dyn Policy>,
+    config: BalanceConfig,
 }
 
 /// Where the running controller shows what it does.
@@ -40,6 +55,21 @@ impl BalanceBoard {
     }
 }
 
+impl BalancingChange {
+    /// Has `policy` plan from the next moment on, as often and within the bounds that `config` states.
+    pub fn set(&self, policy: Box<dyn Policy>, config: BalanceConfig) {
+        let next = NextPolicy { policy, config };
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        self.thread.unpark();
+    }
+}
+
+impl fmt::Debug for BalancingChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BalancingChange").finish_non_exhaustive()
+    }
+}
+
 impl Balancing {
     /// Starts to drive `balancer` over the run, within the bounds of `config` and of the cgroup. What lanes measure by class is
     /// summed up at this percentile, as a share of packets.
@@ -48,7 +78,7 @@ impl Balancing {
     /// [`io::Error`] when there can be no thread.
     pub fn start(
         mut balancer: Balancer,
-        config: BalanceConfig,
+        mut config: BalanceConfig,
         percentile: f64,
         view: Arc<RunView>,
     ) -> io::Result<Balancing> {
@@ -56,6 +86,8 @@ impl Balancing {
         let is_over = over.clone();
         let board = BalanceBoard::default();
         let shown = board.clone();
+        let next = Arc::new(Mutex::new(None::<NextPolicy>));
+        let given = next.clone();
         let body = move || {
             let mut look = Time::ZERO;
             let mut looks = ClassLooks::new(percentile);
@@ -63,6 +95,11 @@ impl Balancing {
             // Relaxed: the flag publishes nothing.
             while !is_over.load(Ordering::Relaxed) {
                 let now = view.now();
+                if let Some(next) = given.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    config = next.config;
+                    balancer.set_policy(next.policy, config.interval, now);
+                    (look, plans) = (Time::ZERO, None);
+                }
                 if now >= look {
                     balancer.set_bounds(within_quota(config.bounds(view.lanes()), quota()));
                     look = now + QUOTA;
@@ -81,12 +118,18 @@ impl Balancing {
             balancer.finish(&counts(&view))
         };
         let thread = Builder::new().name("rheo-balance".into()).spawn(body)?;
-        Ok(Balancing { thread, over, board })
+        let change = BalancingChange { next, thread: thread.thread().clone() };
+        Ok(Balancing { thread, over, board, change })
     }
 
     /// Where it shows what it does.
     pub fn board(&self) -> BalanceBoard {
         self.board.clone()
+    }
+
+    /// How it is given another policy.
+    pub fn change(&self) -> BalancingChange {
+        self.change.clone()
     }
 
     /// Ends it, and returns what it did. Shards that are moving are left to the end of the run.

@@ -1,6 +1,6 @@
 //! Lists: which items are new, which are gone, and which have only moved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rheostat_settings::declared::Setting;
 use rheostat_settings::given::GivenValue;
@@ -16,7 +16,7 @@ pub(super) fn compare_tables(
     setting: Option<&Setting>,
     differences: &mut Vec<Difference>,
 ) {
-    let (old_names, new_names) = (names(old, setting), names(new, setting));
+    let [old_names, new_names] = names(old, new, setting);
     let pairs = pair(&old_names, &new_names);
     differences.extend(count(at, old.len(), new.len(), &pairs));
     let known =
@@ -52,22 +52,25 @@ fn count(at: &Place, old: usize, new: usize, pairs: &[(usize, usize)]) -> Option
     differs.then(|| at.difference(Change::Items { added, removed, moved }))
 }
 
-/// What items are recognised by: their name, or else the key that each must have, where no two items share it; otherwise all of their
-/// values.
-fn names(items: &[GivenValue], setting: Option<&Setting>) -> Vec<String> {
+/// What the items of two lists are recognised by: their name, or else the value that each must have, where no two of a list share it;
+/// otherwise all of their values. A word of a few is no such value: rules that deny have that in common.
+fn names(old: &[GivenValue], new: &[GivenValue], setting: Option<&Setting>) -> [Vec<String>; 2] {
     let keys = setting.map_or(&[][..], |setting| &setting.keys);
-    let required = keys.iter().find(|key| key.is_required).map(|key| key.key);
-    let named = [Some("name"), required].into_iter().flatten().find_map(|key| {
-        let names: Option<Vec<_>> =
-            items.iter().map(|item| item.get(key).map(ToString::to_string)).collect();
-        names.filter(|names| {
-            let mut distinct: Vec<_> = names.iter().collect();
-            distinct.sort();
-            distinct.dedup();
-            distinct.len() == names.len()
-        })
-    });
-    named.unwrap_or_else(|| items.iter().map(ToString::to_string).collect())
+    let required = keys.iter().find(|key| key.is_required && key.kind != "word");
+    let tells_apart = |key: &&str| [old, new].iter().all(|items| are_named_by(items, key));
+    let key = [Some("name"), required.map(|key| key.key)];
+    let key = key.into_iter().flatten().find(tells_apart);
+    let name = |item: &GivenValue| match key.and_then(|key| item.get(key)) {
+        Some(name) => name.to_string(),
+        None => item.to_string(),
+    };
+    [old, new].map(|items| items.iter().map(name).collect())
+}
+
+/// Whether each item has another value of this key.
+fn are_named_by(items: &[GivenValue], key: &str) -> bool {
+    let mut names = HashSet::new();
+    items.iter().all(|item| item.get(key).is_some_and(|name| names.insert(name.to_string())))
 }
 
 /// The items that are in both lists, as places in the old and the new one, in the order of the new one.

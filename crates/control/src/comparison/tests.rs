@@ -82,6 +82,23 @@ fn items_are_counted_and_those_of_one_name_compared() {
 }
 
 #[test]
+fn items_that_share_a_word_are_told_apart_by_all_their_values() {
+    let action = Setting { kind: "word".to_owned(), ..Setting::table("action", "", Vec::new()) };
+    let rules = Setting::tables("rule", "", vec![action.required()]);
+    let rule = |action: &str, port: &str| {
+        let text = format!("action = \"{action}\"\nport = \"{port}\"\n");
+        GivenValue::of_table(&rheostat_settings::document::parse(&text).unwrap())
+    };
+    let (old, new) =
+        ([rule("allow", "1"), rule("deny", "2")], [rule("allow", "1"), rule("allow", "2")]);
+    let mut differences = Vec::new();
+    let place = Place::of_section("rule");
+    items::compare_tables(&place, &old, &new, Some(&rules), &mut differences);
+    let texts: Vec<_> = differences.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["1 rule added, 1 removed"]);
+}
+
+#[test]
 fn an_item_that_has_only_moved_is_no_new_one() {
     let at = |order: [u8; 4]| {
         let items = order.map(|name| GivenValue::Plain(format!("{name}")));

@@ -60,6 +60,13 @@ impl RouteConfig {
     }
 }
 
+impl NeighbourConfig {
+    /// Whether `other` is the same neighbour, with this link address or another one.
+    pub fn is_at(&self, other: &NeighbourConfig) -> bool {
+        (self.device, self.address) == (other.device, other.address)
+    }
+}
+
 impl NetworkConfig {
     /// Lets one device lead everywhere. There is no interface of the kernel's to follow then.
     pub(crate) fn join(&mut self, device: DeviceId) {

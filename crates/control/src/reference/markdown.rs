@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 use rheostat_settings::declared::{Form, Setting};
 
 use super::Reference;
+use crate::in_place::InPlace;
 
 const HEAD: &str = "# Configuration
 
 <!-- Written by `RHEO_BLESS=1 cargo test -p rheostat-control reference`; edit the declarations in the code instead. -->
 
 Every section of a configuration, and every key with its type, its default and its meaning. `rheo check --explain KEY` prints the \
-same for one key or section. A key without a default may be left out, unless it is required.
+same for one key or section. A key without a default may be left out, unless it is required. A running instance changes the keys with \
+`in place` by `rheo reload`; for the others it takes a new run. [How to change a running configuration](reload.md) shows both.
 ";
 
 impl Reference {
@@ -37,7 +39,7 @@ fn write_table(page: &mut String, name: &str, table: &Setting) {
     let _ = write!(page, "\n## `{header}`\n\n{help}{stop}{only}\n");
     let (tables, keys): (Vec<_>, Vec<_>) = table.keys.iter().partition(|key| key.is_table());
     if !keys.is_empty() {
-        page.push_str("\n| key | type | default | meaning |\n|---|---|---|---|\n");
+        page.push_str("\n| key | type | default | change | meaning |\n|---|---|---|---|---|\n");
     }
     for key in keys {
         let kind = match &key.bounds {
@@ -48,6 +50,10 @@ fn write_table(page: &mut String, name: &str, table: &Setting) {
             _ if key.is_required => "required".to_owned(),
             Some(default) => format!("`{default}`"),
             None => String::new(),
+        };
+        let change = match InPlace::of(&format!("{name}.{}", key.key)) {
+            Some(InPlace::Yes) => "in place",
+            _ => "new run",
         };
         let only = key.conditions().map_or_else(String::new, |only| format!(" Only with {only}."));
         let example = match (key.is_required || key.default.is_none(), key.example.as_str()) {
@@ -60,7 +66,7 @@ fn write_table(page: &mut String, name: &str, table: &Setting) {
         let cell = |text: &str| text.replace('|', "\\|");
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} | {} |",
+            "| `{}` | {} | {} | {change} | {} |",
             key.key,
             cell(&kind),
             cell(&default),

@@ -293,6 +293,12 @@ impl HealthBoard {
         }
     }
 
+    /// Whether checks have found that a backend does not answer.
+    pub fn is_dead(&self, service: usize, backend: usize) -> bool {
+        let known = self.lock();
+        known.dead.get(service).and_then(|backends| backends.get(backend)).is_some_and(|dead| *dead)
+    }
+
     /// Tells another health and returns the share of each service's slots that changed hands.
     ///
     /// # Errors

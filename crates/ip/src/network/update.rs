@@ -21,8 +21,8 @@ pub struct NetworkUpdate {
     pub proxied: Vec<PrefixList>,
     /// How the network layer behaves. The limit of errors is that of the run, and stays ([`RunLimit::set`](crate::RunLimit::set)).
     pub policy: Policy,
-    /// The local services, in place of those before.
-    pub local_services: Vec<Arc<dyn LocalService>>,
+    /// The local services in place of those before, if these are to go.
+    pub local_services: Option<Vec<Arc<dyn LocalService>>>,
 }
 
 impl Network {
@@ -45,8 +45,10 @@ impl Network {
         let proxied: Arc<[PrefixList]> = proxied.into();
         let before = std::mem::replace(&mut *lock(&self.proxied), proxied.clone());
         *lock(&self.policy) = policy;
-        *self.local_services.write().unwrap_or_else(PoisonError::into_inner) = local_services;
-        self.services_due.store(0, Ordering::Relaxed);
+        if let Some(services) = local_services {
+            *self.local_services.write().unwrap_or_else(PoisonError::into_inner) = services;
+            self.services_due.store(0, Ordering::Relaxed);
+        }
         self.with_neighbours(|table| {
             table.set_limits(policy.neighbours);
             table.set_gateways(gateways(&routes));
@@ -99,7 +101,7 @@ mod tests {
 
     fn update(proxied: &[&str], routes: Vec<Route>) -> NetworkUpdate {
         let proxied = proxied.iter().map(|prefix| prefix.parse().unwrap()).collect();
-        let (policy, local_services) = (Policy { waiting: 7, ..Policy::default() }, Vec::new());
+        let (policy, local_services) = (Policy { waiting: 7, ..Policy::default() }, None);
         NetworkUpdate { routes, proxied: vec![proxied], policy, local_services }
     }
 

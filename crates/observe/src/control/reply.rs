@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionLine, HealthWord, Rows};
+use super::{ConfigState, ConnectionLine, HealthWord, Reloaded, Rows};
 use crate::capture::PacketCopy;
 use crate::explain::Explanation;
 use crate::profile::ScalingProfile;
@@ -93,6 +93,8 @@ pub enum Reply {
         /// The version of rheostat.
         version: String,
     },
+    /// Another configuration is in force, or would be.
+    Reloaded(Box<Reloaded>),
     /// The run ends.
     Stopping,
     /// The run goes on.
@@ -137,6 +139,9 @@ pub struct Status {
     /// The backends of a load balancer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendState>,
+    /// The configuration and its reloads, where the instance was started from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<ConfigState>,
 }
 
 /// A regular file that a running instance reads or writes.
@@ -207,6 +212,9 @@ impl fmt::Display for Status {
         }
         for BackendState { service, backend, health } in &self.backends {
             write!(f, "\nbackend   {service} {backend} {health}")?;
+        }
+        if let Some(config) = self.config.as_ref().filter(|config| config.last.is_some()) {
+            write!(f, "\nconfig    {config}")?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionsRequest, DeleteFlowsRequest, HealthWord, ListRequest};
+use super::{ConnectionsRequest, DeleteFlowsRequest, HealthWord, ListRequest, ReloadRequest};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ pub enum Request {
     DeleteFlows(DeleteFlowsRequest),
     /// The versions of the instance.
     Hello,
+    /// Puts another configuration in force; answered once all lanes go by it.
+    Reload(ReloadRequest),
     /// Ends the run in good order.
     Stop,
     /// Confirms a run that would end by itself.

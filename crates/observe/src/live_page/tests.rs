@@ -44,6 +44,7 @@ fn snapshot(seconds: u64, change: impl FnOnce(&mut Status)) -> Snapshot {
         missing_shards: 0,
         tcp_by: None,
         backends: Vec::new(),
+        config: None,
     };
     change(&mut status);
     Snapshot {

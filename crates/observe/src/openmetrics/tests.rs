@@ -7,7 +7,7 @@ use rheostat_io::DeviceCounters;
 use rheostat_run::{LanePolling, LaneSample, Vacations, WorkerPolling};
 
 use super::*;
-use crate::control::{BackendState, HealthWord, RuleLine};
+use crate::control::{BackendState, ConfigState, HealthWord, ReloadResult, RuleLine};
 use crate::{LinkLine, LinkWord, PortLine, Summary};
 
 fn snapshot() -> Snapshot {
@@ -54,6 +54,8 @@ fn snapshot() -> Snapshot {
     let functions = [("denied".into(), 3)].into();
     let summary =
         Summary { links: vec![link], ports: vec![port], functions, ..Summary::so_far(&sample) };
+    let mut config = ConfigState { generation: 2, ..ConfigState::default() };
+    config.note(ReloadResult::Refused, "1 mistake".into(), std::time::SystemTime::UNIX_EPOCH);
     let status = Status {
         summary,
         devices: vec![],
@@ -68,6 +70,7 @@ fn snapshot() -> Snapshot {
             backend: "10.0.0.2".into(),
             health: HealthWord::Draining,
         }],
+        config: Some(config),
     };
     let latencies = Histogram::new();
     latencies.record(3_000);
@@ -107,6 +110,10 @@ fn openmetrics_has_totals_units_and_an_end() {
         "rheo_packets_total{lane=\"0\"} 8",
         "rheo_packets_total{lane=\"1\"} 0",
         "rheo_build_info{version=\"1.2.3\"} 1",
+        "rheo_reloads_total{result=\"refused\"} 1",
+        "rheo_reloads_total{result=\"applied\"} 0",
+        "rheo_config_last_reload_successful 0",
+        "rheo_config_generation 2",
         "rheo_uptime_seconds 2.5",
         "rheo_dropped_packets_total{lane=\"0\",reason=\"denied\"} 3",
         "rheo_device_dropped_packets_total{device=\"lan\",reason=\"queue_full\"} 3",

@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rheostat_control::BalanceBoard;
-use rheostat_control::config::BalanceConfig;
 use rheostat_observe::OutputFiles;
 use rheostat_observe::control::LONGEST_REQUEST;
 use rheostat_run::RunView;
-use rheostat_steer::policy::Settings;
 use tempfile::TempDir;
 
 use super::*;
@@ -29,16 +27,14 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         view: Arc::new(RunView::empty()),
         interrupted: interrupted.clone(),
         trial: Trial::default(),
-        board: None,
-        balance: BalanceConfig::default(),
+        live: Arc::default(),
+        reloader: None,
         progress: BalanceBoard::default(),
-        settings: Settings::default(),
         functions: Vec::new(),
         objects: None,
         files: OutputFiles::default(),
         in_use: Vec::new(),
         links: Arc::default(),
-        ports: None,
         network: None,
         followed: None,
         cores: Vec::new(),

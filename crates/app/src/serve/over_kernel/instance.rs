@@ -77,6 +77,7 @@ impl HostInstance {
             missing_shards: 0,
             tcp_by: Some("kernel".to_owned()),
             backends: Vec::new(),
+            config: None,
         }
     }
 }

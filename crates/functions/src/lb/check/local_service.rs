@@ -111,6 +111,14 @@ impl HealthChecks {
         Ok(Some(HealthChecks { names, inner: Mutex::new(inner) }))
     }
 
+    /// Begins with what is known of backends by earlier checks, by service and backend in the order of the configuration: only a
+    /// change of it is an event.
+    pub fn assume(&self, is_dead: impl Fn(usize, usize) -> bool) {
+        for target in &mut self.lock().targets {
+            target.assume(is_dead(target.service, target.backend));
+        }
+    }
+
     /// Takes the changes so far, in order. To be read from time to time, and told to the
     /// [`HealthBoard`](crate::lb::HealthBoard), by a thread that no packet waits for.
     pub fn take_events(&self) -> Vec<HealthEvent> {

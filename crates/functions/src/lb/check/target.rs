@@ -40,6 +40,11 @@ impl Target {
         Target { service, backend, source, address, port, config, probe, due, is_down, streak }
     }
 
+    /// Begins with what is known of the backend.
+    pub(super) fn assume(&mut self, is_down: bool) {
+        (self.is_down, self.streak) = (is_down, 0);
+    }
+
     /// When there is something to do for the backend next.
     pub(super) fn next_deadline(&self) -> Time {
         self.probe.as_ref().map_or(self.due, Probe::next_deadline)
