@@ -19,15 +19,16 @@ const PAST: usize = 30;
 
 /// From this width on, drops and devices have room side by side.
 const SIDE_BY_SIDE: u16 = 76;
-/// From this height on, there is more than lanes.
+/// From this height on, there is more than lanes: where they stand side by side, and where one is above the other.
 const TALL: u16 = 12;
+const TALL_AND_NARROW: u16 = 18;
 
 /// Draws what an interval brought.
 pub(super) fn draw(frame: &mut Frame, view: &mut View, interval: &Interval) {
     let interval = &view.filtered(interval);
     let area = frame.area();
     let is_wide = area.width >= SIDE_BY_SIDE;
-    let is_tall = area.height >= TALL;
+    let is_tall = area.height >= if is_wide { TALL } else { TALL_AND_NARROW };
     let reasons = interval.reasons.len().clamp(1, 8) as u16 + 2;
     let devices = interval.devices.len().clamp(1, 8) as u16 + 3;
     let below = match (is_tall, is_wide) {
