@@ -63,13 +63,24 @@ pub fn hello() -> Reply {
 /// # Errors
 /// The reply that states the error.
 pub fn parse(line: &str) -> Result<Request, Reply> {
-    serde_json::from_str(line).map_err(|error| Reply::Error {
+    serde_json::from_str(line).map_err(|error: serde_json::Error| Reply::Error {
         message: format!(
-            "not a request: {error}; write, for example, {{\"command\":\"status\"}} on a line. This is rheostat {}, which speaks \
+            "not a request: {}; write, for example, {{\"command\":\"status\"}} on a line. This is rheostat {}, which speaks \
              versions {OLDEST_PROTOCOL} to {PROTOCOL} of the control protocol",
+            shortened(error.to_string()),
             env!("CARGO_PKG_VERSION")
         ),
     })
+}
+
+/// The beginning of an error that quotes what a client has sent.
+fn shortened(mut error: String) -> String {
+    const LONGEST: usize = 1_000;
+    if error.len() > LONGEST {
+        error.truncate(error.floor_char_boundary(LONGEST));
+        error.push('…');
+    }
+    error
 }
 
 /// A line of either side, with its end.
