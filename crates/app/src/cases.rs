@@ -8,6 +8,7 @@ use rheostat_control::{AnyMachine, Config, LoadError, Overrides};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::against::{self, AgainstArgs};
 use crate::app::App;
 use crate::out;
 
@@ -18,6 +19,8 @@ pub(crate) enum Error {
     Config(#[from] LoadError),
     #[error("{0}")]
     Files(#[from] CaseError),
+    #[error("{0}")]
+    Against(#[from] against::Error),
     #[error(
         "{} is neither a case (`.case`), nor a folder of cases, nor a configuration in front of them (`.toml`)", .0.display()
     )]
@@ -32,6 +35,9 @@ pub(crate) enum Error {
   rheo test tests/nf
   rheo test configs/firewall.toml replies.case reset.case
   rheo test replies.case --json
+  rheo test new.toml --capture x.pcap --against /run/rheo/nat.sock
+  rheo test new.toml --capture lan=lan.pcap --capture wan=wan.pcap \
+    --against old.toml
 
 A case is a text: packets in, packets expected. This one is about a firewall and passes:
 
@@ -49,14 +55,22 @@ are run against its chain, and have no lines of their own about chain, settings 
 
 The exit status is 0 when all cases pass, 1 when some fail, 2 when one cannot be read. With --json the last line has
 `cases`, `passed`, `failed` (numbers) and `failures`, each with `file`, `line`, `expected`, `got` and `on`, or with
-`problem` where the case cannot be read.")]
+`problem` where the case cannot be read.
+
+With --against, packets of a capture are put before the chain of a configuration and before that of a running instance, or
+of another file, and packets about which these decide differently are listed by the rules that decided. Both chains begin
+without flows, on one lane, in the time of the capture; the running instance is asked for its configuration alone. The exit
+status is 0 when all decisions are the same, 1 when some differ, 2 when nothing was compared.")]
 pub(crate) struct Args {
-    /// Cases, or folders of them. A configuration (.toml) in front of them has the chain for all.
+    /// Cases, or folders of them. A configuration (.toml) in front of them has the chain for all; with --against, the
+    /// configuration alone.
     #[arg(required = true, value_name = "[CONFIG] CASE")]
     files: Vec<PathBuf>,
     /// Print the outcome as one line of JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    against: AgainstArgs,
 }
 
 /// The outcome of a case that does not pass.
@@ -82,6 +96,9 @@ impl<'a> Failure<'a> {
 
 /// Runs the cases and prints those that do not pass.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, Error> {
+    if args.against.is_given() {
+        return Ok(against::run(app, &args.files, &args.against, args.json)?);
+    }
     let ends_in =
         |path: &Path, end: &str| path.extension().is_some_and(|extension| extension == end);
     let (config, named) = match &args.files[..] {

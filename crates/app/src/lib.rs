@@ -5,6 +5,7 @@
 mod out;
 
 mod active_config;
+mod against;
 mod app;
 mod assemble;
 mod attachment;
@@ -40,6 +41,7 @@ mod network;
 mod new;
 mod objectives;
 mod output_file;
+mod playground;
 mod port_warning;
 mod preflight;
 mod profile;
@@ -128,8 +130,10 @@ enum Command {
     Check(check::Args),
     /// Print manual pages: of commands, and of the configuration.
     Man(man::Args),
-    /// Run cases: packets in, packets expected.
+    /// Run cases (packets in, packets expected), or compare what two configurations decide about a capture.
     Test(cases::Args),
+    /// Try a chain between two hosts that are network namespaces.
+    Try(playground::Args),
     /// Write generated or replayed traffic to a capture, or describe it.
     Gen(Box<generate::Args>),
     /// Check kernel, NIC and privileges; print fixes.
@@ -230,6 +234,7 @@ fn main_of(app: &App) -> ExitCode {
         Command::Check(args) => exit(check::run(app, &args)),
         Command::Man(args) => exit(man::run(app, &args)),
         Command::Test(args) => exit(cases::run(app, &args)),
+        Command::Try(args) => exit(playground::run(&args)),
         Command::Gen(args) => exit(generate::run(&args)),
         Command::Doctor(args) => exit(doctor::run(&args)),
         Command::New(args) => exit(new::run(app, &args)),

@@ -1,11 +1,13 @@
 //! From the lines of a case about its chain, or from a configuration, to the chain.
 
+use std::sync::Arc;
+
 use rheostat_control::config::StateConfig;
 use rheostat_control::{Config, Registry};
 use rheostat_functions::Monitor;
 use rheostat_functions::monitor::{MonitorFunction, MonitorLog};
 use rheostat_ip::RunLimit;
-use rheostat_nf::registry::{BuildCx, chain_of};
+use rheostat_nf::registry::{BuildCx, RuleList, chain_of};
 use rheostat_nf::{AnyChain, link};
 use rheostat_state::txn::Objects;
 
@@ -19,6 +21,8 @@ const SEED: u64 = 3;
 pub(crate) struct Tested {
     pub(crate) chain: AnyChain,
     pub(crate) control: Control,
+    /// The rules of functions that have some, with the functions.
+    pub(crate) rules: Vec<(String, Arc<dyn RuleList>)>,
     pub(crate) shards: usize,
     pub(crate) flows_per_shard: usize,
 }
@@ -26,7 +30,8 @@ pub(crate) struct Tested {
 impl Tested {
     pub(crate) fn new(chain: AnyChain, state: &StateConfig) -> Tested {
         let flows_per_shard = state.flows_per_shard() as usize;
-        Tested { chain, control: Control::default(), shards: state.shards, flows_per_shard }
+        let (control, rules) = (Control::default(), Vec::new());
+        Tested { chain, control, rules, shards: state.shards, flows_per_shard }
     }
 }
 
@@ -71,7 +76,7 @@ pub(crate) fn build(
         predecessor: None,
     };
     let mut control = Control::of(config, script);
-    let mut links = Vec::new();
+    let (mut links, mut rules) = (Vec::new(), Vec::new());
     for function in &config.chain {
         // Its records are compared, with a log or without.
         if let Some(MonitorFunction { monitor, .. }) = function.get() {
@@ -82,8 +87,9 @@ pub(crate) fn build(
         }
         let built = function.settings().build(&cx).map_err(|error| error.to_string())?;
         links.extend(built.link);
+        rules.extend(built.rules.map(|list| (function.name().to_owned(), list)));
         control.extend(built.control);
     }
     let chain = chain_of(links, &registry.chains).map_err(|error| error.to_string())?;
-    Ok(Tested { control, ..Tested::new(chain, &config.state) })
+    Ok(Tested { control, rules, ..Tested::new(chain, &config.state) })
 }

@@ -14,6 +14,7 @@ mod names;
 mod packet;
 mod port;
 mod record;
+mod replay;
 mod rig;
 mod script;
 mod subject;
@@ -26,6 +27,9 @@ use std::path::{Path, PathBuf};
 use rheostat_base::Time;
 
 pub use error::CaseError;
+pub use replay::{
+    Effect, LONGEST_PACKET, PacketDecision, Replay, ReplayError, flow as flow_of_frame,
+};
 pub use subject::{MakeChain, Subject};
 
 use packet::PacketSpec;

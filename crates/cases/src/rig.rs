@@ -51,7 +51,7 @@ impl Source for Frames {
     }
 }
 
-struct Rig {
+pub(crate) struct Rig {
     lanes: Vec<Lane>,
     /// The lane that is polled first: of claimants, each in its turn, so that all claim packets.
     first: usize,
@@ -63,6 +63,22 @@ struct Rig {
     pool: Mempool,
     cache: PoolCache,
     shards: usize,
+}
+
+/// The sides of the two devices, and the buffers of a rig.
+pub(crate) struct RigLayout {
+    pub(crate) orientations: [Orientation; 2],
+    pub(crate) buffers: u32,
+    /// Bytes of the longest packet.
+    pub(crate) data_room: u16,
+}
+
+impl Default for RigLayout {
+    fn default() -> RigLayout {
+        let MempoolConfig { data_room, .. } = MempoolConfig::default();
+        let orientations = [Orientation::Inside, Orientation::Outside];
+        RigLayout { orientations, buffers: 512, data_room }
+    }
 }
 
 /// Steps at one time are kept apart by this much, so that each one's outcome is its own.
@@ -84,7 +100,7 @@ pub(crate) fn run(
         (stated, _) => stated.clone(),
     };
     let network = topology.as_ref().map(Topology::build).transpose().map_err(unreadable)?;
-    let mut rig = Rig::new(&tested, way, network).map_err(unreadable)?;
+    let mut rig = Rig::new(&tested, way, network, &RigLayout::default()).map_err(unreadable)?;
     let control = &mut tested.control;
     let mut names = CaseNames::default();
     let mut before = [0; DropReason::COUNT];
@@ -139,19 +155,25 @@ fn nanos_later(time: Time, nanos: u64) -> Time {
 impl Rig {
     /// # Errors
     /// When there is no memory for the run, or the functions have nothing in common to place packets by.
-    fn new(tested: &Tested, way: CaseWay, network: Option<Arc<Network>>) -> Result<Rig, String> {
+    pub(crate) fn new(
+        tested: &Tested,
+        way: CaseWay,
+        network: Option<Arc<Network>>,
+        layout: &RigLayout,
+    ) -> Result<Rig, String> {
         fn text(error: impl ToString) -> String {
             error.to_string()
         }
         let Tested { chain, shards, flows_per_shard, .. } = tested;
         let (lanes, shards) = (way.lanes, *shards);
         let claimants = if chain.owns_flows() { way.claimants } else { 1 };
-        let orientations = vec![Orientation::Inside, Orientation::Outside];
+        let orientations = layout.orientations.to_vec();
         let key = HashKey::new(std::array::from_fn(|i| (i as u8).wrapping_mul(37) ^ 0x5a));
         let buckets = shards.next_power_of_two().max(128);
         let steering = Steering::new(&key, buckets, shards, orientations).map_err(text)?;
         let steering = Arc::new(chain.steering_for(steering).map_err(text)?);
-        let pool = MempoolConfig { buffers: 512, ..MempoolConfig::default() };
+        let RigLayout { buffers, data_room, .. } = *layout;
+        let pool = MempoolConfig { buffers, data_room, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).map_err(text)?;
         let collectors = [Collector::new(), Collector::new()];
         let feeds = [Frames::default(), Frames::default()];
@@ -198,7 +220,11 @@ impl Rig {
     }
 
     /// Lets a packet arrive at `now`, or nothing, and returns what left.
-    fn step(&mut self, packet: Option<(CasePort, Vec<u8>)>, now: Time) -> Vec<(CasePort, Vec<u8>)> {
+    pub(crate) fn step(
+        &mut self,
+        packet: Option<(CasePort, Vec<u8>)>,
+        now: Time,
+    ) -> Vec<(CasePort, Vec<u8>)> {
         if let Some((port, frame)) = packet {
             self.feeds[port as usize].lock().push_back((now, frame));
         }
@@ -246,9 +272,14 @@ impl Rig {
         validity == Some(Some(Validity::Invalid))
     }
 
-    fn dropped(&self) -> [u64; DropReason::COUNT] {
+    pub(crate) fn dropped(&self) -> [u64; DropReason::COUNT] {
+        self.sample().dropped
+    }
+
+    /// What the lanes have counted, together.
+    pub(crate) fn sample(&self) -> LaneSample {
         let samples: Vec<_> = self.lanes.iter().map(|lane| lane.counters().sample()).collect();
-        LaneSample::sum(&samples).dropped
+        LaneSample::sum(&samples)
     }
 
     /// Checks that everything is accounted for.

@@ -49,7 +49,7 @@ pub(crate) struct HealthStep {
 }
 
 /// A case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) name: String,
     /// The functions of the chain.

@@ -1,5 +1,6 @@
 //! The command as its users meet it.
 
+mod against;
 mod balancing;
 mod build_script;
 mod capture;
@@ -25,6 +26,7 @@ mod logs;
 mod new;
 mod objectives;
 mod offloading;
+mod playground;
 mod polling;
 mod privileges;
 mod processes;

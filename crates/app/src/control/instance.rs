@@ -115,6 +115,7 @@ impl Answers for Instance {
             Request::Hello => Ok(control::hello()),
             Request::DeleteFlows(request) => self.delete_flows(&request, peer),
             Request::Reload(request) => return self.reload(request, peer),
+            Request::Config => Ok(Reply::Config { text: self.config.to_string() }),
             Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);

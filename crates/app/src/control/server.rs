@@ -133,6 +133,7 @@ fn note(request: &Request, peer: &Peer) {
     let changed = match request {
         Request::Stop => "stop".to_owned(),
         Request::Keep => "keep".to_owned(),
+        Request::Reload(_) => "reload".to_owned(),
         Request::DeleteFlows(flows) => format!("delete flows {flows:?}"),
         Request::Backend { service, backend, health } => {
             format!("backend {service} {backend} {health}")

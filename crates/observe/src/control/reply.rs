@@ -97,6 +97,11 @@ pub enum Reply {
     Reloaded(Box<Reloaded>),
     /// The run ends.
     Stopping,
+    /// The configuration in force.
+    Config {
+        /// Its text, behind comments with the command line and the keys that it replaces.
+        text: String,
+    },
     /// The run goes on.
     Kept {
         /// Whether it would have ended without this confirmation.

@@ -51,6 +51,8 @@ pub enum Request {
     Hello,
     /// Puts another configuration in force; answered once all lanes go by it.
     Reload(ReloadRequest),
+    /// The configuration in force.
+    Config,
     /// Ends the run in good order.
     Stop,
     /// Confirms a run that would end by itself.

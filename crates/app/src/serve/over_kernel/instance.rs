@@ -37,6 +37,7 @@ impl Answers for HostInstance {
         peer.send(&match request {
             Request::Status => Reply::Status(Box::new(self.status())),
             Request::Hello => hello(),
+            Request::Config => Reply::Config { text: self.config.to_string() },
             Request::Keep => control::confirm(&self.trial),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
