@@ -96,6 +96,11 @@ impl Reloader {
         Reloader { source, live, config, state }
     }
 
+    /// The text of the configuration in force. Waits for a reload that is under way.
+    pub(crate) fn text(&self) -> String {
+        lock(&self.config).source().to_owned()
+    }
+
     /// What `rheo status` shows of it.
     pub(crate) fn state(&self) -> ConfigState {
         lock(&self.state).clone()

@@ -115,7 +115,7 @@ impl Answers for Instance {
             Request::Hello => Ok(control::hello()),
             Request::DeleteFlows(request) => self.delete_flows(&request, peer),
             Request::Reload(request) => return self.reload(request, peer),
-            Request::Config => Ok(Reply::Config { text: self.config.to_string() }),
+            Request::Config => Ok(Reply::Config { text: self.config_in_force() }),
             Request::Keep => Ok(super::confirm(&self.trial)),
             Request::Stop => {
                 self.interrupted.store(true, Ordering::Relaxed);
@@ -171,6 +171,14 @@ impl Answers for Instance {
 }
 
 impl Instance {
+    /// The text of the configuration in force: that of the last reload, or the one that the run was started with.
+    fn config_in_force(&self) -> String {
+        match &self.reloader {
+            Some(reloader) => reloader.text(),
+            None => self.config.to_string(),
+        }
+    }
+
     /// Sends a page of a listing.
     fn list(&self, request: &ListRequest, peer: &mut Peer) -> io::Result<()> {
         match &request.of {
