@@ -20,6 +20,11 @@ impl RateLimit {
         RateLimit { interval, burst, next: 0 }
     }
 
+    /// Allows `per_second` answers, and `burst` of them at once, from now on. Those given count.
+    pub fn set(&mut self, per_second: u32, burst: u32) {
+        (self.interval, self.burst) = RateLimit::times(per_second, burst);
+    }
+
     /// One of `parts` equal parts of such a limit, of at least one answer at once.
     pub(crate) fn part(per_second: u32, burst: u32, parts: usize) -> RateLimit {
         let parts = parts.max(1) as u64;

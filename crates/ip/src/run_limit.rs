@@ -105,6 +105,11 @@ impl RunLimit {
 }
 
 impl ShardLimit {
+    /// Sends so many errors per second at most from now on. The limit of the run stays.
+    pub fn set_own(&mut self, per_second: u32) {
+        self.own.set(per_second, per_second);
+    }
+
     /// Whether an error may be sent at `now`; counts it if so.
     pub fn allow(&mut self, now: Time) -> bool {
         // The run's comes second, and what it refuses does not count against the shard.

@@ -7,15 +7,21 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locks over which subscribers are spread, so that lanes seldom meet.
 const STRIPES: usize = 64;
 
 /// How much each subscriber has, and how much one may have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Quota {
     limit: u32,
+    counts: Arc<QuotaCounts>,
+}
+
+/// How much each subscriber has.
+#[derive(Debug)]
+struct QuotaCounts {
     stripes: Vec<Mutex<HashMap<IpAddr, u32>>>,
     hasher: RandomState,
 }
@@ -24,7 +30,13 @@ impl Quota {
     /// Allows each subscriber `limit` at a time.
     pub fn new(limit: u32) -> Quota {
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        Quota { limit, stripes, hasher: RandomState::new() }
+        Quota { limit, counts: Arc::new(QuotaCounts { stripes, hasher: RandomState::new() }) }
+    }
+
+    /// Another limit on what subscribers have, and take by both.
+    #[must_use]
+    pub fn limited_to(&self, limit: u32) -> Quota {
+        Quota { limit, counts: self.counts.clone() }
     }
 
     /// Takes one for `subscriber`, unless he has as many as he may.
@@ -64,9 +76,10 @@ impl Quota {
     }
 
     fn stripe(&self, subscriber: IpAddr) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
-        let stripe = self.hasher.hash_one(subscriber) as usize % STRIPES;
+        let QuotaCounts { stripes, hasher } = &*self.counts;
+        let stripe = hasher.hash_one(subscriber) as usize % STRIPES;
         // A count is changed in one step, so a panic elsewhere leaves none half changed.
-        self.stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner)
+        stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,6 +115,6 @@ mod tests {
         let taken: usize = lanes.into_iter().map(|lane| lane.join().unwrap()).sum();
         assert_eq!((taken, quota.taken(subscriber)), (1_000, 1_000));
         (0..1_000).for_each(|_| quota.give_back(subscriber));
-        assert!(quota.stripes.iter().all(|stripe| stripe.lock().unwrap().is_empty()));
+        assert!(quota.counts.stripes.iter().all(|stripe| stripe.lock().unwrap().is_empty()));
     }
 }

@@ -48,6 +48,20 @@ pub struct Allocator<T> {
     values: PhantomData<fn() -> T>,
 }
 
+/// Another handle of the same resources.
+impl<T> Clone for Allocator<T> {
+    fn clone(&self) -> Allocator<T> {
+        Allocator {
+            leases: self.leases.clone(),
+            lists: self.lists.clone(),
+            object: self.object,
+            lifetimes: self.lifetimes.clone(),
+            refresh_interval: self.refresh_interval,
+            values: PhantomData,
+        }
+    }
+}
+
 /// A resource, apart from its place in a list and the value of its lease. Words: how often it was lent; the lifetime
 /// plus one, zero while it is free; the deadline.
 #[derive(Clone, Copy)]
@@ -107,6 +121,21 @@ impl<T: Plain> Allocator<T> {
             refresh_interval,
             values: PhantomData,
         }
+    }
+
+    /// The same resources with other lifetimes, as many as before: leases get them when they are made or prolonged. One that is
+    /// over behind others which were made to live longer is gone for readers, and its resource is free once those are over.
+    ///
+    /// # Panics
+    /// When there are more lifetimes, or fewer.
+    #[must_use]
+    pub fn with_lifetimes(
+        self,
+        lifetimes: &[Duration],
+        refresh_interval: Duration,
+    ) -> Allocator<T> {
+        assert_eq!(self.lifetimes.len(), lifetimes.len(), "each lifetime has lists of its own");
+        Allocator { lifetimes: lifetimes.into(), refresh_interval, ..self }
     }
 
     /// The object's number, for profiles.

@@ -27,7 +27,27 @@ pub struct Distributed<T> {
     max_staleness: Duration,
 }
 
+/// Another handle of the same value.
+impl<T: Clone> Clone for Distributed<T> {
+    fn clone(&self) -> Distributed<T> {
+        Distributed {
+            shares: self.shares.clone(),
+            merged: self.merged.clone(),
+            object: self.object,
+            identity: self.identity.clone(),
+            merge: self.merge,
+            max_staleness: self.max_staleness,
+        }
+    }
+}
+
 impl<T: Plain> Distributed<T> {
+    /// The same value, for callers that read what is at most `max_staleness` old.
+    #[must_use]
+    pub fn read_within(self, max_staleness: Duration) -> Distributed<T> {
+        Distributed { max_staleness, ..self }
+    }
+
     /// A value whose shares are `identity` in the beginning. `merge` adds a share to what is merged already, in any
     /// order. What is read is at most `max_staleness` old.
     pub fn new(

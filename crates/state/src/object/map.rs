@@ -37,6 +37,18 @@ pub struct Map<K, V, S = Inline> {
     values: PhantomData<fn() -> (V, S)>,
 }
 
+/// Another handle of the same map.
+impl<K, V, S> Clone for Map<K, V, S> {
+    fn clone(&self) -> Map<K, V, S> {
+        let Map { slab, object, mask, hash, values } = self;
+        let hash = match hash {
+            Hash::Keyed(secret) => Hash::Keyed(*secret),
+            Hash::By(hash) => Hash::By(*hash),
+        };
+        Map { slab: slab.clone(), object: *object, mask: *mask, hash, values: *values }
+    }
+}
+
 /// How keys are hashed.
 enum Hash<K> {
     /// By their bytes and a secret number, so that no sender can choose keys that collide.

@@ -18,6 +18,13 @@ pub struct Vector<T, S = Inline> {
     values: PhantomData<fn() -> (T, S)>,
 }
 
+/// Another handle of the same vector.
+impl<T, S> Clone for Vector<T, S> {
+    fn clone(&self) -> Vector<T, S> {
+        Vector { slab: self.slab.clone(), object: self.object, values: PhantomData }
+    }
+}
+
 impl<T: Plain> Vector<T> {
     /// A vector of these elements. `name` is for people.
     pub fn new(objects: &Objects, name: &str, values: impl IntoIterator<Item = T>) -> Vector<T> {

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 
 /// All lists. The links lie in cells of their own, apart from the leases, so that to look at a lease does not conflict
 /// with its neighbours' moving.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lists {
     ends: Arc<Slab>,
     links: Arc<Slab>,
