@@ -34,7 +34,21 @@ const RECLAIM: usize = 16;
 /// The one lifetime there is.
 const LIFETIME: usize = 0;
 
+/// Another handle of the same map.
+impl<E: Entry> Clone for AgeingMap<E> {
+    fn clone(&self) -> AgeingMap<E> {
+        AgeingMap { leases: self.leases.clone(), entries: self.entries.clone() }
+    }
+}
+
 impl<E: Entry> AgeingMap<E> {
+    /// The same map, whose entries live for `lifetime` from when they are next refreshed, and are not refreshed more often than
+    /// once in `refresh_interval`.
+    #[must_use]
+    pub fn ageing_by(self, lifetime: Duration, refresh_interval: Duration) -> AgeingMap<E> {
+        AgeingMap { entries: self.entries.with_lifetimes(&[lifetime], refresh_interval), ..self }
+    }
+
     /// A map of up to `capacity` entries that live for `lifetime`. An entry that was refreshed less than
     /// `refresh_interval` ago is not refreshed again.
     pub fn new(

@@ -74,7 +74,7 @@ impl Default for AntiDdosConfig {
 }
 
 /// The detector.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AntiDdos {
     config: AntiDdosConfig,
     flow_counts: Distributed<FlowCounts>,
@@ -123,6 +123,12 @@ impl AntiDdos {
         let (zero, merge) = (Counts::default(), Counts::merge);
         let counts = Distributed::new(objects, "antiddos counts", zero, merge, Duration::ZERO);
         AntiDdos { config, flow_counts, counts }
+    }
+
+    /// A detector with these settings that takes the place of `running`, with its counts.
+    pub fn next(config: AntiDdosConfig, running: &AntiDdos) -> AntiDdos {
+        let AntiDdos { flow_counts, counts, .. } = running.clone();
+        AntiDdos { flow_counts: flow_counts.read_within(config.staleness), counts, config }
     }
 
     /// Whether there is an attack now.

@@ -57,7 +57,7 @@ impl BridgeConfig {
 }
 
 /// The bridge.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bridge {
     membership: Membership,
     stations: AgeingMap<Place>,
@@ -111,6 +111,13 @@ impl Bridge {
         let (zero, merge) = (Counts::default(), Counts::merge);
         let counts = Distributed::new(objects, "bridge counts", zero, merge, Duration::ZERO);
         Bridge { membership, stations, counts }
+    }
+
+    /// A bridge with these settings that takes the place of `running`, with all that this has learned, and its room for stations.
+    pub fn next(config: BridgeConfig, running: &Bridge) -> Bridge {
+        let Bridge { stations, counts, .. } = running.clone();
+        let stations = stations.ageing_by(config.ageing, config.refresh);
+        Bridge { membership: config.membership, stations, counts }
     }
 
     /// Notes that `station` is behind `port`.

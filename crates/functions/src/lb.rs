@@ -18,6 +18,7 @@ mod keyed_hash;
 mod lifetime;
 mod listing;
 pub mod maglev;
+mod numbering;
 pub mod quic;
 mod registration;
 mod service_map;
@@ -34,6 +35,7 @@ pub use config::{
 pub use health::{
     BackendUse, Health, HealthBoard, HealthChange, HealthError, HealthOrigin, UnknownBackend,
 };
+pub use numbering::NoNumbers;
 pub use quic::{QuicRouting, ServerId};
 pub use registration::LB;
 pub use shard::LbShard;
@@ -47,8 +49,10 @@ use rheostat_packet::{Family, FlowKey, Network};
 use rheostat_run::Metrics;
 use rheostat_steer::{PacketSet, Side};
 
+use health::Edition;
 use keyed_hash::KeyedHash;
 use lifetime::{Phase, Step};
+use numbering::Numbering;
 use rheostat_nf::Cx;
 use rheostat_nf::Packet;
 use rheostat_nf::Steady;
@@ -63,11 +67,22 @@ const TRIES: usize = 64;
 /// The load balancer.
 #[derive(Debug)]
 pub struct Lb {
+    /// With services and backends by number.
     config: Arc<LbConfig>,
     map: ServiceMap,
     hash: KeyedHash,
+    numbering: Numbering,
     board: Arc<HealthBoard>,
+    /// The health of backends by these settings, which the board has once they are in force.
+    edition: Arc<Edition>,
     errors: RunLimit,
+}
+
+/// What a load balancer goes on with that takes the place of another.
+#[derive(Clone, Debug)]
+pub struct RunningLb {
+    numbering: Numbering,
+    board: Arc<HealthBoard>,
 }
 
 /// What the load balancer remembers of a flow.
@@ -90,14 +105,36 @@ impl Lb {
     /// # Panics
     /// When the table size is no prime, or a service has more backends than a table can tell apart.
     pub fn new(config: LbConfig) -> Lb {
-        let config = Arc::new(config);
-        Lb {
-            map: ServiceMap::new(&config),
-            hash: KeyedHash::new(config.seed),
-            board: Arc::new(HealthBoard::new(config.clone())),
-            errors: RunLimit::unlimited(),
-            config,
-        }
+        let numbering = Numbering::first(config);
+        let board = Arc::new(HealthBoard::new(numbering.clone()));
+        let edition = board.edition();
+        Lb::of(numbering, board, edition)
+    }
+
+    /// A load balancer with these settings that takes the place of `running`: services and backends that go on keep their flows
+    /// and what was found out about their health, and those that are gone keep their flows until these end. The health board is
+    /// that of `running`.
+    ///
+    /// # Errors
+    /// [`NoNumbers`].
+    ///
+    /// # Panics
+    /// As [`Lb::new`].
+    pub fn next(config: LbConfig, running: &RunningLb) -> Result<Lb, NoNumbers> {
+        let numbering = running.numbering.next(config)?;
+        let edition = running.board.prepare(numbering.clone());
+        Ok(Lb::of(numbering, running.board.clone(), edition))
+    }
+
+    fn of(numbering: Numbering, board: Arc<HealthBoard>, edition: Arc<Edition>) -> Lb {
+        let config = numbering.config.clone();
+        let (map, hash) = (ServiceMap::new(&numbering), KeyedHash::new(config.seed));
+        Lb { config, map, hash, numbering, board, edition, errors: RunLimit::unlimited() }
+    }
+
+    /// What a load balancer that takes this one's place goes on with.
+    pub fn running(&self) -> RunningLb {
+        RunningLb { numbering: self.numbering.clone(), board: self.board.clone() }
     }
 
     /// The same under a limit of errors and resets that holds for the whole run, beside that of each shard.
@@ -153,7 +190,7 @@ impl Lb {
             return Ok(Admission::Refuse(reason));
         }
         cx.shard().counts.flows += 1;
-        self.board.count(seat, cx.shard_id(), packet.len(), cx.now());
+        self.edition.count(seat, cx.shard_id(), packet.len(), cx.now());
         Ok(Admission::Admit(state, verdict))
     }
 
@@ -375,7 +412,7 @@ impl NetworkFunction for Lb {
     }
 
     fn periodic(&self, cx: &mut Cx<'_, LbShard>) -> Outcome<()> {
-        cx.shard().renew(&self.board);
+        cx.shard().renew(self);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ pub mod ageing_map;
 pub mod antiddos;
 pub mod bridge;
 pub mod firewall;
+mod fixed_keys;
 pub mod lb;
 pub mod monitor;
 pub mod nat;

@@ -95,6 +95,13 @@ impl ShardState<Monitor> for MonitorShard {
             counts: Counts::default(),
         }
     }
+
+    fn follow(&mut self, monitor: &Monitor, _: &ShardInfo) {
+        self.log = match (self.log.take(), &monitor.log) {
+            (Some(end), Some(log)) if end.is_of(log) => Some(end),
+            (_, log) => log.as_ref().map(MonitorLog::open),
+        };
+    }
 }
 
 /// What the monitor counts in one shard.

@@ -56,7 +56,7 @@ pub use registration::NAT;
 pub use session::Session;
 pub use settings::NatFunction;
 pub use shard::NatShard;
-pub use shared::{SharedNat, Sharing};
+pub use shared::{RunningSharedNat, SharedNat, Sharing};
 pub use usage::PortUsage;
 
 use std::sync::Arc;
@@ -103,6 +103,15 @@ pub struct Nat {
     dispossessed: Gauges,
 }
 
+/// What a NAT goes on with that takes the place of another.
+#[derive(Debug)]
+pub struct RunningNat {
+    quota: Option<Quota>,
+    classes: SharedClasses,
+    usage: Option<PortUsage>,
+    dispossessed: Gauges,
+}
+
 impl Nat {
     /// A NAT with these settings, which writes to `log` if there is one.
     ///
@@ -118,6 +127,43 @@ impl Nat {
             dispossessed: Gauges::new(1),
             rules: Rules::new(config)?,
         })
+    }
+
+    /// A NAT with these settings that takes the place of `running`, and goes on with its ports, mappings and quotas. No key may
+    /// be different of those that [`NatFunction`] names as fixed.
+    ///
+    /// # Errors
+    /// As [`Nat::new`].
+    pub fn next(
+        config: NatConfig,
+        log: Option<MappingLog>,
+        running: &RunningNat,
+    ) -> Result<Nat, BlockError> {
+        let nat = Nat::new(config, log)?;
+        let limit = nat.rules.config.quota;
+        let counted = running.quota.as_ref().zip(limit);
+        Ok(Nat {
+            quota: counted.map(|(quota, limit)| quota.limited_to(limit)).or(nat.quota),
+            classes: running.classes.clone(),
+            usage: running.usage.clone(),
+            dispossessed: running.dispossessed.clone(),
+            ..nat
+        })
+    }
+
+    /// Where it publishes how many ports are in use.
+    pub fn usage(&self) -> Option<&PortUsage> {
+        self.usage.as_ref()
+    }
+
+    /// What a NAT that takes this one's place goes on with.
+    pub fn running(&self) -> RunningNat {
+        RunningNat {
+            quota: self.quota.clone(),
+            classes: self.classes.clone(),
+            usage: self.usage.clone(),
+            dispossessed: self.dispossessed.clone(),
+        }
     }
 
     /// The same under a limit of errors that holds for the whole run, beside that of each shard.

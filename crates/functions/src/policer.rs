@@ -105,11 +105,10 @@ pub struct Policer {
 }
 
 /// What the policer keeps of a metered address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum FlowState {
-    /// Everything passes.
-    #[default]
-    Exempt,
+    /// Everything passes, by its class.
+    Exempt(ClassId),
     /// A bucket.
     Metered(Metered),
 }
@@ -122,6 +121,12 @@ pub struct Metered {
     class: ClassId,
     /// Whether the bucket has been less than half full, and so does not make room for others.
     is_kept: bool,
+}
+
+impl Default for FlowState {
+    fn default() -> FlowState {
+        FlowState::Exempt(ClassId::default())
+    }
 }
 
 // As many bytes as the line of a flow entry has beside the key.
@@ -141,6 +146,29 @@ impl Policer {
     /// A policer with these settings.
     pub fn new(config: PolicerConfig) -> Policer {
         Policer { config }
+    }
+
+    /// Gives a flow the class of its address, if it has one of another policer, whose place this one has taken: its bucket stays,
+    /// and is filled and emptied by the meter of that class.
+    #[cold]
+    fn renew(&self, cx: &mut Cx<'_, Tally>, packet: &Packet<'_>, state: &mut FlowState) {
+        let class = self.config.classes.class_of(packet.arrival_key().first());
+        let Some(meter) = self.config.classes.meter(class) else {
+            cx.set_evictable(true);
+            *state = FlowState::Exempt(class);
+            return;
+        };
+        match state {
+            FlowState::Metered(metered) => {
+                let mut bucket = metered.bucket;
+                meter.adapt(&mut bucket);
+                (metered.bucket, metered.class) = (bucket, class);
+            }
+            FlowState::Exempt(_) => {
+                let bucket = meter.full(cx.now().max(cx.shard().reclaimed));
+                *state = FlowState::Metered(Metered { bucket, class, is_kept: false });
+            }
+        }
     }
 
     /// Meters a packet and marks it.
@@ -271,7 +299,7 @@ impl NetworkFunction for Policer {
         let class = self.config.classes.class_of(packet.arrival_key().first());
         let Some(meter) = self.config.classes.meter(class) else {
             cx.expire_in(LINGER);
-            return Ok(Admission::Admit(FlowState::Exempt, Verdict::Forward));
+            return Ok(Admission::Admit(FlowState::Exempt(class), Verdict::Forward));
         };
         let since = cx.now().max(cx.shard().reclaimed);
         let mut state = Metered { bucket: meter.full(since), class, is_kept: false };
@@ -291,10 +319,14 @@ impl NetworkFunction for Policer {
         packet: &mut Packet<'_>,
         state: &mut FlowState,
     ) -> Outcome<Verdict> {
+        let (FlowState::Metered(Metered { class, .. }) | FlowState::Exempt(class)) = *state;
+        if !self.config.classes.has(class) {
+            self.renew(cx, packet, state);
+        }
         Ok(match state {
             FlowState::Metered(state) if self.is_metered(packet) => self.police(cx, packet, state),
             FlowState::Metered(_) => Verdict::Forward,
-            FlowState::Exempt => {
+            FlowState::Exempt(_) => {
                 cx.expire_in(LINGER);
                 Verdict::Forward
             }

@@ -82,7 +82,7 @@ pub enum Action {
 }
 
 /// The detector.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Portscan {
     config: PortscanConfig,
     hosts: AgeingMap<Score>,
@@ -166,6 +166,15 @@ impl Portscan {
         pairs.set_by(objects, "function.portscan", "pairs", "refresh");
         let (zero, merge) = (Counts::default(), Counts::merge);
         let counts = Distributed::new(objects, "portscan counts", zero, merge, Duration::ZERO);
+        Portscan { config, hosts, pairs, counts }
+    }
+
+    /// A detector with these settings that takes the place of `running`, with all that is known of hosts, and its room for them.
+    pub fn next(config: PortscanConfig, running: &Portscan) -> Portscan {
+        let Portscan { hosts, pairs, counts, .. } = running.clone();
+        let (retention, refresh) = (config.retention, config.refresh);
+        let (hosts, pairs) =
+            (hosts.ageing_by(retention, refresh), pairs.ageing_by(retention, refresh));
         Portscan { config, hosts, pairs, counts }
     }
 

@@ -1,15 +1,18 @@
 //! The bridge as configurations know it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration,
+    BuildCx, BuildError, Built, FixedKey, FlowPlace, FunctionFacts, FunctionSettings, Handed,
+    Registration,
 };
 use rheostat_nf::shared_link;
 
 use super::settings::{describe, keys, ports, read};
 use super::{Bridge, BridgeConfig};
+use crate::fixed_keys::{SIZED, fixed_keys};
 
 /// The bridge.
 pub const BRIDGE: Registration = Registration {
@@ -31,7 +34,18 @@ impl FunctionSettings for BridgeConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        Ok(Built::of(shared_link(Bridge::new(self.clone(), cx.objects), cx.objects)))
+        let function = match cx.predecessor::<Bridge>() {
+            Some(running) => Bridge::next(self.clone(), running),
+            None => Bridge::new(self.clone(), cx.objects),
+        };
+        let handed: Option<Handed> = Some(Arc::new(function.clone()));
+        Ok(Built { handed, ..Built::of(shared_link(function, cx.objects)) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        let Some(next) = next.downcast_ref::<BridgeConfig>() else { return Vec::new() };
+        fixed_keys([("stations", self.stations != next.stations, SIZED)])
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,6 +18,10 @@ impl ShardState<Firewall> for Limits {
         let rate = firewall.config.rejects_per_second;
         Limits { half_open: 0, answers: firewall.errors.of_shard(rate, shard.shards) }
     }
+
+    fn follow(&mut self, firewall: &Firewall, _: &ShardInfo) {
+        self.answers.set_own(firewall.config.rejects_per_second);
+    }
 }
 
 impl Limits {

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use rheostat_nf::link;
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FunctionFacts, FunctionSettings, Missing, Registration, RuleList,
+    BuildCx, BuildError, Built, FixedKey, FunctionFacts, FunctionSettings, Handed, Missing,
+    Registration, RuleList,
 };
 
 use rheostat_steer::PacketSet;
 
 use super::settings::{describe, keys, read};
-use super::{Lb, LbConfig, Mode};
+use super::{Lb, LbConfig, Mode, RunningLb};
+use crate::fixed_keys::fixed_keys;
 
 /// The load balancer.
 pub const LB: Registration = Registration {
@@ -40,10 +42,24 @@ impl FunctionSettings for LbConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        let lb = Lb::new(self.clone()).limited_by(cx.errors.clone());
+        let lb = match cx.predecessor::<RunningLb>() {
+            Some(running) => Lb::next(self.clone(), running)?,
+            None => Lb::new(self.clone()),
+        };
+        let lb = lb.limited_by(cx.errors.clone());
         let control: Option<Arc<dyn Any + Send + Sync>> = Some(lb.board());
+        let handed: Option<Handed> = Some(Arc::new(lb.running()));
         let rules: Option<Arc<dyn RuleList>> = Some(lb.board());
-        Ok(Built { control, rules, ..Built::of(link(lb).listing::<Lb>()) })
+        Ok(Built { control, handed, rules, ..Built::of(link(lb).listing::<Lb>()) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        let Some(next) = next.downcast_ref::<LbConfig>() else { return Vec::new() };
+        let translates =
+            |config: &LbConfig| config.services.iter().any(|service| service.mode == Mode::Nat);
+        let reason = "flows are named otherwise if a service translates addresses";
+        fixed_keys([("service", translates(self) != translates(next), reason)])
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

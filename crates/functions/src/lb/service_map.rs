@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::config::{LbConfig, Mode, ServiceConfig};
+use super::config::{Mode, ServiceConfig};
+use super::numbering::{NumberedService, Numbering};
 use super::quic::ServerId;
 use crate::firewall::PortRange;
 
-/// A backend of a service, by their places in the configuration.
+/// A backend of a service, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Seat {
     pub(super) service: u16,
@@ -35,14 +36,14 @@ pub(super) struct ServiceMap {
 }
 
 impl ServiceMap {
-    pub(super) fn new(config: &LbConfig) -> ServiceMap {
+    pub(super) fn new(numbering: &Numbering) -> ServiceMap {
         let mut map = ServiceMap {
             services: HashMap::new(),
             endpoints: HashMap::new(),
             servers: HashMap::new(),
         };
-        for (number, service) in (0..).zip(&config.services) {
-            map.add(number, service);
+        for (named, service) in numbering.services() {
+            map.add(named, service);
         }
         for ranges in map.services.values_mut() {
             ranges.sort_unstable();
@@ -50,14 +51,16 @@ impl ServiceMap {
         map
     }
 
-    fn add(&mut self, number: u16, service: &ServiceConfig) {
+    fn add(&mut self, named: &NumberedService, service: &ServiceConfig) {
+        let number = named.service;
         let ranges = self.services.entry((service.vip, service.protocol)).or_default();
         if service.ports.is_empty() {
             ranges.push(Ports { low: 0, high: u16::MAX, service: number });
         }
         let of = |range: &PortRange| Ports { low: range.low, high: range.high, service: number };
         ranges.extend(service.ports.iter().map(of));
-        for (place, backend) in (0..).zip(&service.backends) {
+        for &place in &named.backends {
+            let backend = &service.backends[usize::from(place)];
             let seat = Seat { service: number, backend: place };
             if let Some(id) = backend.server_id {
                 self.servers.insert((number, id), place);

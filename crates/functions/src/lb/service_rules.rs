@@ -7,8 +7,8 @@ use super::HealthBoard;
 
 impl RuleList for HealthBoard {
     fn rules(&self) -> Vec<RuleUse> {
-        let uses = self.uses();
-        let services = self.config().services.iter().enumerate();
+        let (config, uses) = self.uses();
+        let services = config.services.iter().enumerate();
         let rule = |(number, service): (usize, &super::ServiceConfig)| {
             let ports: Vec<_> = service
                 .ports

@@ -8,7 +8,7 @@ use rheostat_nf::{ShardInfo, ShardState};
 use rheostat_run::Metrics;
 use rheostat_state::Handle;
 
-use super::health::{Assignment, HealthBoard, ShardHealth};
+use super::health::{Assignment, ShardHealth};
 use super::{FlowState, Lb};
 
 /// The tables in force, limits, and counters.
@@ -76,12 +76,20 @@ impl ShardState<Lb> for LbShard {
     fn of(lb: &Lb, shard: ShardInfo, _: Handle<FlowState>) -> LbShard {
         let rate = lb.config.answers_per_second;
         LbShard {
-            health: lb.board.follow(shard.id),
+            health: lb.edition.follow(shard.id),
             errors: lb.errors.of_shard(rate, shard.shards),
             echoes: RateLimit::new(rate, rate),
             next_id: shard.seed as u16,
             counts: Counts::default(),
         }
+    }
+
+    fn follow(&mut self, lb: &Lb, shard: &ShardInfo) {
+        lb.board.put_in_force(&lb.edition);
+        let rate = lb.config.answers_per_second;
+        self.health = lb.edition.follow(shard.id);
+        self.errors.set_own(rate);
+        self.echoes.set(rate, rate);
     }
 }
 
@@ -99,8 +107,11 @@ impl LbShard {
     }
 
     /// Applies another health of the backends, if there is one.
-    pub(super) fn renew(&mut self, board: &HealthBoard) {
-        self.health.renew(board);
+    pub(super) fn renew(&mut self, lb: &Lb) {
+        if !lb.edition.is_in_force() {
+            lb.board.put_in_force(&lb.edition);
+        }
+        self.health.renew(&lb.edition);
     }
 
     pub(super) fn may_report(&mut self, now: Time) -> bool {

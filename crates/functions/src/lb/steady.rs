@@ -26,7 +26,7 @@ impl<'a> OpenFlows<'a> {
         let timeouts = &lb.config.timeouts;
         OpenFlows {
             lb,
-            generation: lb.board.generation() as u32,
+            generation: lb.edition.generation() as u32,
             tcp: timeouts.tcp_established.into(),
             udp: timeouts.udp.into(),
         }

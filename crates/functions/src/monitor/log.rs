@@ -46,7 +46,7 @@ impl MonitorLog {
         MonitorLog::default()
     }
 
-    /// The end for one more shard; before the first packet.
+    /// The end for one more shard; before the first packet, or when a shard gets another log.
     pub(super) fn open(&self) -> LogEnd {
         let (records, for_reader) = spsc::ring(RECORDS);
         let (reports, for_top) = spsc::ring(REPORTS);
@@ -63,10 +63,14 @@ impl MonitorLog {
 
     /// Takes the records so far, in order for each shard. Returns how many there were.
     pub fn drain(&self, mut read: impl FnMut(FlowRecord)) -> usize {
+        // A shard that opens an end meanwhile does not wait for what `read` writes.
+        let mut records = std::mem::take(&mut self.ends().records);
+        let ringed: usize = records.iter_mut().map(|ring| ring.pop_each(RECORDS, &mut read)).sum();
         let mut ends = self.ends();
-        let ringed: usize =
-            ends.records.iter_mut().map(|ring| ring.pop_each(RECORDS, &mut read)).sum();
+        records.append(&mut ends.records);
+        ends.records = records;
         let last = std::mem::take(&mut ends.last);
+        drop(ends);
         let count = ringed + last.len();
         last.into_iter().for_each(read);
         count
@@ -74,12 +78,16 @@ impl MonitorLog {
 
     /// Takes the reports of intervals so far. Returns how many there were.
     pub fn drain_reports(&self, mut read: impl FnMut(TopReport)) -> usize {
+        let mut reports = std::mem::take(&mut self.ends().reports);
+        let count = reports.iter_mut().map(|ring| ring.pop_each(REPORTS, &mut read)).sum();
         let mut ends = self.ends();
-        ends.reports.iter_mut().map(|ring| ring.pop_each(REPORTS, &mut read)).sum()
+        reports.append(&mut ends.reports);
+        ends.reports = reports;
+        count
     }
 
     fn ends(&self) -> MutexGuard<'_, Ends> {
-        // Held by the reader; before the first packet by threads that open ends, and after the last one by those that close them.
+        // Held for a moment by the reader and by threads that open ends, and after the last packet by those that close them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,6 +101,11 @@ pub(super) struct LogEnd {
 }
 
 impl LogEnd {
+    /// Whether it is an end of this log.
+    pub(super) fn is_of(&self, log: &MonitorLog) -> bool {
+        Arc::ptr_eq(&self.log.0, &log.0)
+    }
+
     /// Notes a record; `false` when the reader is too far behind, and the record is lost. Once the run
     /// is over no packet waits, and none is lost.
     pub(super) fn note(&mut self, record: FlowRecord, run_is_over: bool) -> bool {

@@ -52,31 +52,45 @@ impl MappingLog {
         MappingLog::default()
     }
 
-    /// The end for one more shard; before the first packet.
+    /// The end for one more shard; before the first packet, or when a shard gets another log.
     pub(super) fn open(&self) -> LogEnd {
         let (producer, consumer) = spsc::ring(RING);
         self.rings().push(consumer);
-        LogEnd(producer)
+        LogEnd { ring: producer, log: self.clone() }
     }
 
     /// Takes the events so far, in order for each shard. Returns how many there were.
     pub fn drain(&self, mut read: impl FnMut(MappingEvent)) -> usize {
-        self.rings().iter_mut().map(|ring| ring.pop_each(RING, &mut read)).sum()
+        // A shard that opens an end meanwhile does not wait for what `read` writes.
+        let mut rings = std::mem::take(&mut *self.rings());
+        let events = rings.iter_mut().map(|ring| ring.pop_each(RING, &mut read)).sum();
+        let mut opened = self.rings();
+        rings.append(&mut opened);
+        *opened = rings;
+        events
     }
 
     fn rings(&self) -> MutexGuard<'_, Vec<Consumer<MappingEvent>>> {
-        // Held by the reader and, before the first packet, by threads that open ends.
+        // Held for a moment by the reader, and by threads that open ends.
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A shard's end.
 #[derive(Debug)]
-pub(super) struct LogEnd(Producer<MappingEvent>);
+pub(super) struct LogEnd {
+    ring: Producer<MappingEvent>,
+    log: MappingLog,
+}
 
 impl LogEnd {
+    /// Whether it is an end of this log.
+    pub(super) fn is_of(&self, log: &MappingLog) -> bool {
+        Arc::ptr_eq(&self.log.rings, &log.rings)
+    }
+
     /// Notes an event; `false` when the reader is too far behind, and the event is lost.
     pub(super) fn note(&mut self, event: MappingEvent) -> bool {
-        self.0.push(event).is_ok()
+        self.ring.push(event).is_ok()
     }
 }

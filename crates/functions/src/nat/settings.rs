@@ -1,6 +1,7 @@
 //! `[function.nat]`: which addresses are translated, and to what.
 
 pub(super) mod describe;
+pub(super) mod fixed;
 mod forward;
 mod pool;
 mod sharing;

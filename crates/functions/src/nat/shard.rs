@@ -101,12 +101,12 @@ impl Class<'_> {
 }
 
 /// The classes of a run, the same for all shards: made with the first of them, before there are packets.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[expect(
     clippy::disallowed_types,
     reason = "how packets are placed is known when the first shard is made"
 )]
-pub(super) struct SharedClasses(std::sync::OnceLock<Arc<Classes>>);
+pub(super) struct SharedClasses(Arc<std::sync::OnceLock<Arc<Classes>>>);
 
 impl SharedClasses {
     pub(super) fn get(&self, steering: &Steering, ports: &RangeInclusive<u16>) -> Arc<Classes> {
@@ -160,6 +160,15 @@ impl ShardState<Nat> for NatShard {
             log: nat.log.as_ref().map(MappingLog::open),
             counts: Counts::default(),
         }
+    }
+
+    fn follow(&mut self, nat: &Nat, _: &ShardInfo) {
+        self.answers.set_own(nat.rules.config.answers_per_second);
+        self.silence.set(nat.rules.config.silence);
+        self.log = match (self.log.take(), &nat.log) {
+            (Some(end), Some(log)) if end.is_of(log) => Some(end),
+            (_, log) => log.as_ref().map(MappingLog::open),
+        };
     }
 }
 

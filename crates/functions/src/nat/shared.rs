@@ -84,6 +84,20 @@ pub struct SharedNat {
     counts: Distributed<Counts>,
 }
 
+/// What a NAT on shared objects goes on with that takes the place of another.
+#[derive(Debug)]
+pub struct RunningSharedNat {
+    flows: Flows,
+    endpoints: Endpoints,
+    mappings: Map<Inner, Place>,
+    permissions: Permissions,
+    /// External ports that each host has, where they are counted.
+    hosts: Option<Map<u32, u32>>,
+    silence: Option<Silence>,
+    answers: Vector<RateLimit, Boxed>,
+    counts: Distributed<Counts>,
+}
+
 impl SharedNat {
     /// A NAT with these settings, of which `mapping` and `deterministic` do not count, on `objects`. External ports are
     /// given out in an order that `rng` draws.
@@ -112,6 +126,48 @@ impl SharedNat {
             counts: Counts::of_lanes(objects),
             rules,
         })
+    }
+
+    /// A NAT with these settings that takes the place of `running`, and goes on with its flows, ports and mappings. No key may be
+    /// different of those that [`NatFunction`](super::NatFunction) names as fixed.
+    ///
+    /// # Errors
+    /// As [`SharedNat::new`].
+    pub fn next(
+        config: NatConfig,
+        sharing: Sharing,
+        running: &RunningSharedNat,
+    ) -> Result<SharedNat, BlockError> {
+        let rules = Rules::new(NatConfig { deterministic: false, ..config })?;
+        let RunningSharedNat { flows, endpoints, mappings, permissions, hosts, silence, .. } =
+            running;
+        let config = &rules.config;
+        Ok(SharedNat {
+            flows: flows.timed_by(&config.timeouts, sharing.refresh_interval),
+            endpoints: endpoints.clone(),
+            mappings: mappings.clone(),
+            permissions: permissions.clone(),
+            quota: config.quota.zip(hosts.clone()),
+            silence: silence.clone().zip(config.silence).map(|(known, lasts)| known.lasting(lasts)),
+            answers: running.answers.clone(),
+            errors: RunLimit::unlimited(),
+            counts: running.counts.clone(),
+            rules,
+        })
+    }
+
+    /// What a NAT that takes this one's place goes on with.
+    pub fn running(&self) -> RunningSharedNat {
+        RunningSharedNat {
+            flows: self.flows.clone(),
+            endpoints: self.endpoints.clone(),
+            mappings: self.mappings.clone(),
+            permissions: self.permissions.clone(),
+            hosts: self.quota.as_ref().map(|(_, hosts)| hosts.clone()),
+            silence: self.silence.clone(),
+            answers: self.answers.clone(),
+            counts: self.counts.clone(),
+        }
     }
 
     /// The same under a limit of errors that holds for the whole run, beside that of each lane.
@@ -280,7 +336,13 @@ impl SharedNat {
     /// Whether one more answer may be given.
     fn may_answer(&self, cx: &mut impl Transactional) -> Outcome<bool> {
         let (lane, now) = (cx.txn().lane().index(), cx.txn().now());
-        Ok(self.answers.update(cx, lane, |limit| limit.allow(now))? && self.errors.allow(now))
+        let rate = self.rules.config.answers_per_second;
+        let allow = |limit: &mut RateLimit| {
+            // Another NAT may have made the limit.
+            limit.set(rate, rate);
+            limit.allow(now)
+        };
+        Ok(self.answers.update(cx, lane, allow)? && self.errors.allow(now))
     }
 
     fn refuse(&self, cx: &mut Cx<'_, ()>, packet: &Packet<'_>) -> Outcome<()> {

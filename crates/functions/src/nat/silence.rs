@@ -37,6 +37,11 @@ impl Silence {
         Silence { lasts, waiting: VecDeque::new() }
     }
 
+    /// Lasts so long from the next SYN on; for ever with `None`.
+    pub(super) fn set(&mut self, lasts: Option<Duration>) {
+        self.lasts = lasts;
+    }
+
     /// Notes an unsolicited SYN.
     pub(super) fn note(&mut self, packet: &Packet<'_>, now: Time) {
         let Some(lasts) = self.lasts else { return };

@@ -16,13 +16,16 @@ use super::meter::{Bucket, Meter};
 pub struct Classes {
     /// The first is that of all others.
     meters: Vec<Option<Meter>>,
-    by_prefix: HashMap<Prefix, ClassId>,
+    /// The number of the first. Classes that take the place of others have other numbers than those.
+    first: u16,
+    /// The places of the meters of prefixes.
+    by_prefix: HashMap<Prefix, u16>,
     /// The lengths of prefixes of IPv4 and IPv6, the longest first.
     lengths: [Vec<u8>; 2],
 }
 
 /// Names a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassId(u16);
 
 /// Why a class was not added.
@@ -39,7 +42,19 @@ pub enum ClassError {
 impl Classes {
     /// One class for all addresses.
     pub fn new(others: Option<Meter>) -> Classes {
-        Classes { meters: vec![others], by_prefix: HashMap::new(), lengths: [vec![], vec![]] }
+        Classes {
+            meters: vec![others],
+            first: 0,
+            by_prefix: HashMap::new(),
+            lengths: [vec![], vec![]],
+        }
+    }
+
+    /// The same classes with the numbers behind those of `running`, whose place they take: buckets show by their class that they
+    /// were made by others.
+    #[must_use]
+    pub fn behind(self, running: &Classes) -> Classes {
+        Classes { first: running.first.wrapping_add(running.meters.len() as u16), ..self }
     }
 
     /// Adds a class for the addresses of `prefixes`, each as far as no longer one is for it. The meter
@@ -48,7 +63,7 @@ impl Classes {
     /// # Errors
     /// [`ClassError`]; then nothing is added.
     pub fn add(&mut self, prefixes: &[Prefix], meter: Option<Meter>) -> Result<(), ClassError> {
-        let class = u16::try_from(self.meters.len()).map_err(|_| ClassError::TooMany)?;
+        let place = u16::try_from(self.meters.len()).map_err(|_| ClassError::TooMany)?;
         let repeated = |(at, prefix): (usize, &Prefix)| {
             self.by_prefix.contains_key(prefix) || prefixes[..at].contains(prefix)
         };
@@ -57,7 +72,7 @@ impl Classes {
         }
         self.meters.push(meter);
         for prefix in prefixes {
-            self.by_prefix.insert(*prefix, ClassId(class));
+            self.by_prefix.insert(*prefix, place);
             let lengths = &mut self.lengths[family(prefix.address())];
             if let Err(place) = lengths.binary_search_by(|length| prefix.length().cmp(length)) {
                 lengths.insert(place, prefix.length());
@@ -69,22 +84,26 @@ impl Classes {
     /// The class of an address.
     pub fn class_of(&self, address: IpAddr) -> ClassId {
         let lengths = self.lengths[family(address)].iter();
-        lengths
-            .filter_map(|length| self.by_prefix.get(&Prefix::containing(address, *length)))
-            .next()
-            .copied()
-            .unwrap_or(ClassId(0))
+        let mut places =
+            lengths.filter_map(|length| self.by_prefix.get(&Prefix::containing(address, *length)));
+        ClassId(self.first.wrapping_add(places.next().copied().unwrap_or(0)))
     }
 
     /// The meter of a class.
     #[inline]
     pub fn meter(&self, class: ClassId) -> Option<&Meter> {
-        self.meters.get(usize::from(class.0))?.as_ref()
+        self.meters.get(usize::from(class.0.wrapping_sub(self.first)))?.as_ref()
+    }
+
+    /// Whether a class is one of these.
+    #[inline]
+    pub fn has(&self, class: ClassId) -> bool {
+        usize::from(class.0.wrapping_sub(self.first)) < self.meters.len()
     }
 
     /// The meter of addresses without a class.
     pub fn others(&self) -> Option<&Meter> {
-        self.meter(ClassId(0))
+        self.meter(ClassId(self.first))
     }
 
     /// The longest time in which an empty bucket of any class is full.

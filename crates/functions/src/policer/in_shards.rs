@@ -45,6 +45,10 @@ impl ShardState<PolicerInShards> for Buckets {
             packets: [0; 3],
         }
     }
+
+    fn follow(&mut self, function: &PolicerInShards, shard: &ShardInfo) {
+        self.capacity = function.policer.config.subscribers.div_ceil(shard.shards);
+    }
 }
 
 impl Buckets {
@@ -121,7 +125,11 @@ impl NetworkFunction for PolicerInShards {
         let (buckets, bytes) = (cx.shard(), self.policer.bytes(packet));
         // One search of the map for a bucket that is there.
         let colour = match buckets.held.get_mut(&subscriber) {
-            Some(bucket) => meter.colour(bucket, now, bytes, before),
+            Some(bucket) => {
+                // Another meter may have filled it.
+                meter.adapt(bucket);
+                meter.colour(bucket, now, bytes, before)
+            }
             None => {
                 if !buckets.make_room(now, self.lifetime) {
                     return Ok(self.policer.without_room());

@@ -132,6 +132,14 @@ impl Meter {
         Bucket { tokens: self.bursts().map(|burst| burst.tokens()), counted: now }
     }
 
+    /// Takes a bucket over that another meter has filled: there are no more tokens in it than it holds now.
+    #[inline]
+    pub fn adapt(&self, bucket: &mut Bucket) {
+        for (tokens, burst) in bucket.tokens.iter_mut().zip(self.bursts()) {
+            *tokens = (*tokens).min(burst.tokens());
+        }
+    }
+
     /// The colour of a packet of `bytes` that arrived as one of colour `before`, whose tokens are
     /// then gone. In colour-blind mode packets arrive green: both RFCs say the same of a green packet
     /// and of one without colour. A time before the latest counts as the latest.

@@ -1,18 +1,20 @@
 //! The policer as configurations know it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Missing, Registration,
-    RuleList,
+    BuildCx, BuildError, Built, FixedKey, FlowPlace, FunctionFacts, FunctionSettings, Handed,
+    Missing, Registration, RuleList,
 };
 use rheostat_nf::{NetworkFunction, link, shared_link};
 use rheostat_settings::quantity::Count;
 use rheostat_steer::Whose;
 
 use super::settings::{EXAMPLE, describe, keys, read};
-use super::{Policer, PolicerConfig, PolicerInShards, SharedPolicer};
+use super::{Classes, Policer, PolicerConfig, PolicerInShards, SharedPolicer};
+use crate::fixed_keys::{SIZED, fixed_keys};
 
 /// The policer.
 pub const POLICER: Registration = Registration {
@@ -42,9 +44,18 @@ impl FunctionSettings for PolicerConfig {
         Some(Arc::new(PolicerInChain { policer: self.clone(), is_shared: !common.can_place() }))
     }
 
-    fn build(&self, _cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        let link = link(Policer::new(self.clone())).listing::<Policer>();
-        Ok(Built { rules: rules(self), ..Built::of(link) })
+    fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
+        let mut config = self.clone();
+        if let Some(running) = cx.predecessor::<Classes>() {
+            config.classes = config.classes.behind(running);
+        }
+        let handed: Option<Handed> = Some(Arc::new(config.classes.clone()));
+        Ok(Built { handed, rules: rules(self), ..Built::of(link(Policer::new(config)).listing::<Policer>()) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        next.downcast_ref().map_or_else(Vec::new, |next| fixed(self, next, false))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,11 +79,22 @@ impl FunctionSettings for PolicerInChain {
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
         let config = self.policer.clone();
-        let link = match self.is_shared {
-            true => shared_link(SharedPolicer::new(config, cx.objects), cx.objects),
-            false => link(PolicerInShards::new(config)),
+        if !self.is_shared {
+            let link = link(PolicerInShards::new(config));
+            return Ok(Built { rules: rules(&self.policer), ..Built::of(link) });
+        }
+        let policer = match cx.predecessor::<SharedPolicer>() {
+            Some(running) => SharedPolicer::next(config, running),
+            None => SharedPolicer::new(config, cx.objects),
         };
-        Ok(Built { rules: rules(&self.policer), ..Built::of(link) })
+        let handed: Option<Handed> = Some(Arc::new(policer.clone()));
+        Ok(Built { handed, rules: rules(&self.policer), ..Built::of(shared_link(policer, cx.objects)) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        let Some(next) = next.downcast_ref::<PolicerInChain>() else { return Vec::new() };
+        fixed(&self.policer, &next.policer, self.is_shared)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,6 +107,17 @@ impl FunctionSettings for PolicerInChain {
 
 fn rules(config: &PolicerConfig) -> Option<Arc<dyn RuleList>> {
     Some(Arc::new(config.clone()))
+}
+
+fn fixed(running: &PolicerConfig, next: &PolicerConfig, is_shared: bool) -> Vec<FixedKey> {
+    const NAMED: &str = "buckets are those of other addresses";
+    let (a, b) = (running.subject, next.subject);
+    fixed_keys([
+        ("per", a.whose != b.whose, NAMED),
+        ("ipv4_prefix", a.v4 != b.v4, NAMED),
+        ("ipv6_prefix", a.v6 != b.v6, NAMED),
+        ("subscribers", is_shared && running.subscribers != next.subscribers, SIZED),
+    ])
 }
 
 fn facts(config: &PolicerConfig, flows: FlowPlace) -> FunctionFacts {

@@ -31,7 +31,7 @@ impl Entry for Held {
 }
 
 /// The policer on shared objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SharedPolicer {
     policer: Policer,
     buckets: AgeingMap<Held>,
@@ -50,6 +50,14 @@ impl SharedPolicer {
             own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
         };
         let packets = Distributed::new(objects, "policer counts", [0; 3], merge, Duration::ZERO);
+        SharedPolicer { policer: Policer::new(config), buckets, packets }
+    }
+
+    /// A policer with these settings that takes the place of `running`, with its buckets.
+    pub fn next(config: PolicerConfig, running: &SharedPolicer) -> SharedPolicer {
+        let lifetime = config.classes.slowest() + LINGER;
+        let SharedPolicer { buckets, packets, .. } = running.clone();
+        let buckets = buckets.ageing_by(lifetime, Duration::ZERO);
         SharedPolicer { policer: Policer::new(config), buckets, packets }
     }
 }
@@ -79,6 +87,8 @@ impl NetworkFunction for SharedPolicer {
         let known = self.buckets.get(cx, &subscriber)?;
         let mut bucket =
             known.map_or(meter.full(cx.now()), |(_, held)| Bucket::of_words(held.bucket));
+        // Another meter may have filled it.
+        meter.adapt(&mut bucket);
         let before = self.policer.colour_before(packet);
         let colour = meter.colour(&mut bucket, cx.now(), self.policer.bytes(packet), before);
         let held = Held { bucket: bucket.to_words(), subscriber, _padding: 0 };

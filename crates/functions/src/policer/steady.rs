@@ -57,12 +57,16 @@ impl Steady<FlowState> for Buckets<'_> {
 
     #[inline(always)]
     fn decide(&self, packet: &Packet<'_>, state: &FlowState) -> Option<Step> {
-        let &FlowState::Metered(Metered { mut bucket, class, is_kept }) = state else {
-            return Some(Step::Exempt);
+        let (mut bucket, class, is_kept) = match *state {
+            FlowState::Metered(Metered { bucket, class, is_kept }) => (bucket, class, is_kept),
+            FlowState::Exempt(class) => {
+                return self.policer.config.classes.has(class).then_some(Step::Exempt);
+            }
         };
         if !self.policer.is_metered(packet) {
             return Some(Step::Pass);
         }
+        // Without one, the class is that of a policer before this one.
         let (meter, now) = (self.policer.config.classes.meter(class)?, packet.arrived());
         let before = self.policer.colour_before(packet);
         let colour = meter.colour(&mut bucket, now, self.policer.bytes(packet), before);

@@ -1,15 +1,18 @@
 //! The detector of port scans as configurations know it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use rheostat_nf::registry::{
-    BuildCx, BuildError, Built, FlowPlace, FunctionFacts, FunctionSettings, Registration,
+    BuildCx, BuildError, Built, FixedKey, FlowPlace, FunctionFacts, FunctionSettings, Handed,
+    Registration,
 };
 use rheostat_nf::shared_link;
 
 use super::settings::{describe, keys, read};
 use super::{Portscan, PortscanConfig};
+use crate::fixed_keys::{SIZED, fixed_keys};
 
 /// The detector of port scans.
 pub const PORTSCAN: Registration = Registration {
@@ -26,8 +29,21 @@ impl FunctionSettings for PortscanConfig {
     }
 
     fn build(&self, cx: &BuildCx<'_>) -> Result<Built, BuildError> {
-        let link = shared_link(Portscan::new(self.clone(), cx.objects), cx.objects);
-        Ok(Built::of(link.listing::<Portscan>()))
+        let function = match cx.predecessor::<Portscan>() {
+            Some(running) => Portscan::next(self.clone(), running),
+            None => Portscan::new(self.clone(), cx.objects),
+        };
+        let handed: Option<Handed> = Some(Arc::new(function.clone()));
+        Ok(Built { handed, ..Built::of(shared_link(function, cx.objects).listing::<Portscan>()) })
+    }
+
+    fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
+        let next: &dyn Any = next;
+        let Some(next) = next.downcast_ref::<PortscanConfig>() else { return Vec::new() };
+        fixed_keys([
+            ("hosts", self.hosts != next.hosts, SIZED),
+            ("pairs", self.pairs != next.pairs, SIZED),
+        ])
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -60,9 +60,9 @@ impl OriginWord {
 impl BackendLine {
     /// The backends that a board knows.
     pub fn of(board: &HealthBoard) -> Vec<BackendLine> {
-        let services = &board.config().services;
+        let (config, uses) = board.uses();
         let line = |(place, used): (u64, BackendUse)| {
-            let service = &services[used.service];
+            let service = &config.services[used.service];
             let backend = &service.backends[used.backend];
             BackendLine {
                 place,
@@ -88,7 +88,7 @@ impl BackendLine {
                 }),
             }
         };
-        (1..).zip(board.uses()).map(line).collect()
+        (1..).zip(uses).map(line).collect()
     }
 }
 

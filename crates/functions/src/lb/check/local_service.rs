@@ -24,6 +24,7 @@ use super::event::HealthEvent;
 use super::probe::{Ends, Outcome, Probe};
 use super::target::Target;
 use crate::lb::config::LbConfig;
+use crate::lb::numbering::ServiceIdentity;
 
 /// Changes that may wait to be read. More cannot be: a reader that does not read for so long has gone.
 const EVENTS: usize = 65_536;
@@ -46,12 +47,12 @@ pub struct NoSource {
 /// Checks backends. Shared by all lanes, whose packets for this machine it is offered.
 #[derive(Debug)]
 pub struct HealthChecks {
-    names: Vec<String>,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
+    services: Vec<ServiceIdentity>,
     targets: Vec<Target>,
     /// When each target has something to do.
     agenda: BTreeSet<(Time, usize)>,
@@ -75,40 +76,38 @@ impl HealthChecks {
         seed: u64,
     ) -> Result<Option<HealthChecks>, NoSource> {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut targets = Vec::new();
-        for (number, service) in config.services.iter().enumerate() {
-            let Some(check) = &service.check else { continue };
-            let check = Arc::new(check.clone());
-            for (place, backend) in service.backends.iter().enumerate() {
-                let address = backend.address;
-                let name = || service.name.clone();
-                let source = source(address).filter(|own| own.is_ipv4() == address.is_ipv4());
-                let source =
-                    source.ok_or_else(|| NoSource { service: name(), backend: address })?;
-                let port = match check.kind {
-                    CheckKind::Icmp => 0,
-                    _ => service.checked_port(place).unwrap_or(0),
-                };
-                // Spread over the first interval.
-                let due = Time::ZERO + check.interval.mul_f64(rng.random_range(0.0..1.0));
-                let ends = (source, address, port);
-                targets.push(Target::new((number, place), ends, check.clone(), due));
-            }
-        }
+        let targets = targets_of(config, source, &mut rng)?;
         if targets.is_empty() {
             return Ok(None);
         }
-        let agenda = targets.iter().enumerate().map(|(n, target)| (target.due, n)).collect();
-        let names = config.services.iter().map(|service| service.name.clone()).collect();
-        let inner = Inner {
-            targets,
-            agenda,
+        let mut inner = Inner {
+            services: Vec::new(),
+            targets: Vec::new(),
+            agenda: BTreeSet::new(),
             under_way: HashMap::new(),
             has_begun: false,
             events: VecDeque::new(),
             rng,
         };
-        Ok(Some(HealthChecks { names, inner: Mutex::new(inner) }))
+        inner.begin_anew(config, targets);
+        Ok(Some(HealthChecks { inner: Mutex::new(inner) }))
+    }
+
+    /// Checks the backends of another configuration from now on, which may be none. What is thought of a backend that goes on is
+    /// kept; checks under way are given up. Events not taken yet are about the places of `config`; those of backends that are gone
+    /// are dropped.
+    ///
+    /// # Errors
+    /// As [`HealthChecks::new`]; nothing changes then.
+    pub fn reconfigure(
+        &self,
+        config: &LbConfig,
+        source: impl Fn(IpAddr) -> Option<IpAddr>,
+    ) -> Result<(), NoSource> {
+        let mut inner = self.lock();
+        let targets = targets_of(config, source, &mut inner.rng)?;
+        inner.begin_anew(config, targets);
+        Ok(())
     }
 
     /// Begins with what is known of backends by earlier checks, by service and backend in the order of the configuration: only a
@@ -141,7 +140,7 @@ impl HealthChecks {
         let event = HealthEvent {
             time: now,
             service: checked.service,
-            service_name: self.names[checked.service].clone(),
+            service_name: inner.services[checked.service].name().to_owned(),
             backend: checked.backend,
             address: checked.address,
             failure,
@@ -166,7 +165,67 @@ impl HealthChecks {
     }
 }
 
+/// The backends that `config` has checked; the checks of the first interval are spread over it.
+fn targets_of(
+    config: &LbConfig,
+    source: impl Fn(IpAddr) -> Option<IpAddr>,
+    rng: &mut StdRng,
+) -> Result<Vec<Target>, NoSource> {
+    let mut targets = Vec::new();
+    for (number, service) in config.services.iter().enumerate() {
+        let Some(check) = &service.check else { continue };
+        let check = Arc::new(check.clone());
+        for (place, backend) in service.backends.iter().enumerate() {
+            let address = backend.address;
+            let name = || service.name.clone();
+            let source = source(address).filter(|own| own.is_ipv4() == address.is_ipv4());
+            let source = source.ok_or_else(|| NoSource { service: name(), backend: address })?;
+            let port = match check.kind {
+                CheckKind::Icmp => 0,
+                _ => service.checked_port(place).unwrap_or(0),
+            };
+            let due = Time::ZERO + check.interval.mul_f64(rng.random_range(0.0..1.0));
+            let ends = (source, address, port);
+            targets.push(Target::new((number, place), ends, check.clone(), due));
+        }
+    }
+    Ok(targets)
+}
+
 impl Inner {
+    /// Checks these backends, whose times count from zero until there is a time.
+    fn begin_anew(&mut self, config: &LbConfig, mut targets: Vec<Target>) {
+        let services: Vec<_> = config.services.iter().map(ServiceIdentity::of).collect();
+        let known = std::mem::take(&mut self.targets);
+        let is_same = |known: &Target, target: &Target| {
+            self.services[known.service] == services[target.service]
+                && (known.address, known.port) == (target.address, target.port)
+        };
+        for target in &mut targets {
+            if let Some(known) = known.iter().find(|known| is_same(known, target)) {
+                target.think_as(known);
+            }
+        }
+        let places = config.services.iter().zip(&services).enumerate();
+        let place_of = |event: &HealthEvent| {
+            let (number, (service, _)) = places
+                .clone()
+                .find(|(_, (_, identity))| self.services.get(event.service) == Some(*identity))?;
+            let backends = &service.backends;
+            let backend = backends.iter().position(|backend| backend.address == event.address)?;
+            Some((number, backend))
+        };
+        let events = std::mem::take(&mut self.events).into_iter().filter_map(|event| {
+            let (service, backend) = place_of(&event)?;
+            Some(HealthEvent { service, backend, ..event })
+        });
+        self.events = events.collect();
+        self.agenda = targets.iter().enumerate().map(|(n, target)| (target.due, n)).collect();
+        (self.services, self.targets) = (services, targets);
+        self.under_way.clear();
+        self.has_begun = false;
+    }
+
     /// Begins the check of `target`, which is not on the agenda.
     fn begin(&mut self, target: usize, now: Time, outbox: &mut Outbox) {
         let Inner { targets, agenda, under_way, rng, .. } = self;

@@ -45,6 +45,11 @@ impl Target {
         (self.is_down, self.streak) = (is_down, 0);
     }
 
+    /// Thinks of the backend as was thought before.
+    pub(super) fn think_as(&mut self, known: &Target) {
+        (self.is_down, self.streak) = (known.is_down, known.streak);
+    }
+
     /// When there is something to do for the backend next.
     pub(super) fn next_deadline(&self) -> Time {
         self.probe.as_ref().map_or(self.due, Probe::next_deadline)

@@ -32,7 +32,7 @@ const SETS: usize = 4;
 const RECLAIMED: usize = 4;
 
 /// The external endpoints of a NAT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Endpoints {
     /// By address, protocol, privilege, parity.
     sets: Vec<Option<PortSet>>,
@@ -41,7 +41,7 @@ pub(super) struct Endpoints {
 }
 
 /// Ports of one external address and protocol, all even or all odd, in an unpredictable order (RFC 6056).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PortSet {
     leases: Allocator<Mapping>,
     external: Endpoint,

@@ -14,7 +14,7 @@ use rheostat_nf::Ahead;
 use rheostat_nf::Outcome;
 
 /// The flows of all lanes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flows {
     records: Allocator<Flow>,
     names: Map<Name, Lease>,
@@ -39,6 +39,13 @@ impl Flows {
         objects.set_by(records.id(), Recipe::ProvisionMore, "[function.nat] flows");
         objects.set_by(names.id(), Recipe::EnlargeMap, "[function.nat] flows");
         Flows { records, names, timeouts: timeouts.clone(), interval }
+    }
+
+    /// The same flows with other lifetimes, from their next packets on.
+    pub(super) fn timed_by(&self, timeouts: &NatTimeouts, interval: Duration) -> Flows {
+        let lifetimes = Lifetime::ALL.map(|lifetime| timeouts.of(lifetime) + interval);
+        let records = self.records.clone().with_lifetimes(&lifetimes, interval);
+        Flows { records, names: self.names.clone(), timeouts: timeouts.clone(), interval }
     }
 
     /// Asks the processor to fetch what will be needed for packets with this key.

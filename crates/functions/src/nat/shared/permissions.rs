@@ -11,7 +11,7 @@ use super::record::Inner;
 use rheostat_nf::Outcome;
 
 /// The permissions of all mappings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Permissions(Map<Pair, Permission>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]

@@ -16,7 +16,7 @@ use rheostat_nf::Packet;
 const MOST: usize = 64;
 
 /// The SYNs that wait.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Silence {
     waiting: Allocator<Waiting>,
     names: Map<Name, Lease>,
@@ -38,6 +38,11 @@ impl Silence {
             waiting: Allocator::new(objects, "unsolicited SYNs", most, &[lasts], Duration::ZERO),
             names: Map::new(objects, "names of unsolicited SYNs", most),
         }
+    }
+
+    /// Lasts so long from the next SYN on.
+    pub(super) fn lasting(self, lasts: Duration) -> Silence {
+        Silence { waiting: self.waiting.with_lifetimes(&[lasts], Duration::ZERO), ..self }
     }
 
     /// Notes an unsolicited SYN, once.
