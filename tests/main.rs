@@ -24,6 +24,7 @@ mod offloading;
 mod own_deadlines;
 mod policing;
 mod random_chains;
+mod reloading;
 mod replay_order;
 mod restarting;
 mod rounds;

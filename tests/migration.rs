@@ -9,7 +9,7 @@ mod key_value {
     pub(crate) mod service;
 }
 
-mod equivalence;
+pub(crate) mod equivalence;
 pub(crate) mod late_table;
 mod pauses;
 pub(crate) mod schedule;

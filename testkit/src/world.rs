@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rheostat_base::sync::succession::Succession;
 use rheostat_base::{DeviceId, LaneId, Time};
 use rheostat_functions::Firewall;
 use rheostat_functions::firewall::{FirewallConfig, TcpOptions};
@@ -82,10 +83,22 @@ impl Setup {
             unusual: Unusual::default(),
         }
     }
+
+    /// The settings of the firewall of such a world.
+    pub fn config(&self) -> FirewallConfig {
+        let tcp = TcpOptions { pickup: self.pickup, ..TcpOptions::default() };
+        FirewallConfig { tcp, half_open_per_shard: self.half_open, ..FirewallConfig::default() }
+    }
+
+    fn firewall(&self) -> Firewall {
+        Firewall::new(self.config())
+    }
 }
 
 /// A run that is not over.
 pub struct World {
+    /// The chain of its lanes, in whose place another one can be put.
+    pub chain: AnyChain,
     /// Its lanes.
     pub lanes: Vec<Lane>,
     /// The time, which only the test advances.
@@ -136,6 +149,33 @@ impl World {
         wrap: impl Fn(LaneId, FirewallService) -> S,
         change: impl FnMut(FirewallShard) -> FirewallShard,
     ) -> World {
+        let mut layout = StateLayout::new();
+        let chain =
+            Stage::new(setup.firewall(), &mut layout).expect("room for one state").listing();
+        let chains = Arc::new(Succession::new(Arc::new(chain)));
+        let chain = AnyChain::following(chains.clone(), layout);
+        let (routes, walks) = (Routes(vec![DeviceId(0)]), chain.walks().clone());
+        let service = |lane| {
+            let service = ChainService::following(&chains, lane, routes.clone());
+            Box::new(wrap(lane, service.with_walks(walks.clone()))) as Box<dyn Service>
+        };
+        World::assemble(setup, source, chain, service, change)
+    }
+
+    /// A world with another chain in every lane.
+    pub fn of_chain(setup: &Setup, source: Box<dyn Source>, chain: AnyChain) -> World {
+        let (of_lanes, routes) = (chain.clone(), Routes(vec![DeviceId(0)]));
+        let service = |lane| of_lanes.service(lane, &routes, None);
+        World::assemble(setup, source, chain, service, |shard| shard)
+    }
+
+    fn assemble(
+        setup: &Setup,
+        source: Box<dyn Source>,
+        chain: AnyChain,
+        service: impl FnMut(LaneId) -> Box<dyn Service>,
+        change: impl FnMut(FirewallShard) -> FirewallShard,
+    ) -> World {
         let pool = MempoolConfig { buffers: setup.buffers, ..MempoolConfig::default() };
         let pool = Mempool::new(&pool).expect("memory for packets");
         let inside: PrefixList = ["10.0.0.0/8", "fd00::/8"]
@@ -144,7 +184,8 @@ impl World {
             .collect();
         let orientations = vec![Orientation::ByPrefix(inside)];
         let steering = Steering::new(&HashKey::MICROSOFT, 128, setup.shards, orientations);
-        let steering = Arc::new(steering.expect("sizes that fit"));
+        let steering = chain.steering_for(steering.expect("sizes that fit"));
+        let steering = Arc::new(steering.expect("a chain that can be placed"));
 
         let collector = Collector::new();
         let mut nic = SimConfig::new("nic", setup.lanes as u16, steering.clone());
@@ -160,21 +201,13 @@ impl World {
             device = Box::new(with_faults(device, faults).0);
         }
 
-        let tcp = TcpOptions { pickup: setup.pickup, ..TcpOptions::default() };
-        let half_open_per_shard = setup.half_open;
-        let config = FirewallConfig { tcp, half_open_per_shard, ..FirewallConfig::default() };
-        let firewall = Firewall::new(config);
-        let mut layout = StateLayout::new();
-        let stage = Stage::new(firewall, &mut layout).expect("room for one state");
-        let chain = Arc::new(stage.listing());
         let table = TableConfig { capacity: setup.flows, aliases: false };
         let hasher = FlowHasher::fixed();
         let fragments = FragmentConfig {
             held: setup.buffers as usize / 4 / setup.shards,
             ..FragmentConfig::default()
         };
-        let sharing = AnyChain::sharing(chain.clone(), layout);
-        let shards = sharing.make_shards(&steering, table, hasher, fragments, 5);
+        let shards = chain.make_shards(&steering, table, hasher, fragments, 5);
         let shards = shards.expect("memory for flows").into_iter().map(change);
         let config = RuntimeConfig {
             workers: vec![None],
@@ -186,12 +219,7 @@ impl World {
             classes: setup.classes.clone(),
             ..RuntimeConfig::new(setup.lanes, pool.clone(), steering, hasher)
         };
-        let routes = Routes(vec![DeviceId(0)]);
         let mut devices = vec![device];
-        let service = |lane| {
-            let service = ChainService::new(chain.clone(), routes.clone());
-            Box::new(wrap(lane, service.with_walks(sharing.walks().clone()))) as Box<dyn Service>
-        };
         let mut lanes = build_lanes(&config, &mut devices, service, shards).expect("lanes fit");
         lanes.iter_mut().for_each(|lane| lane.treat_as_unusual(setup.unusual));
         let device = devices.pop().expect("one device");
@@ -205,7 +233,8 @@ impl World {
             pool,
             cache,
             shards: setup.shards,
-            walks: sharing.walks().clone(),
+            walks: chain.walks().clone(),
+            chain,
             first: 0,
             claimants: setup.claimants,
         }

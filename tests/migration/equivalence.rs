@@ -27,13 +27,23 @@ fn setup(lanes: u16) -> Setup {
 }
 
 /// Without loss, while shards move between lanes all the time. Returns how many did.
-fn moving(mut world: World, seed: u64) -> (Outcome, u64) {
+fn moving(world: World, seed: u64) -> (Outcome, u64) {
+    moving_while(world, seed, |_| ())
+}
+
+/// The same, with something that happens before each round of polls.
+pub(crate) fn moving_while(
+    mut world: World,
+    seed: u64,
+    mut happens: impl FnMut(&World),
+) -> (Outcome, u64) {
     let lanes = world.lanes.len() as u16;
     let table = world.table();
     let mut migrator = Migrator::new(&mut world.lanes, vec![table]);
     let mut rng = StdRng::seed_from_u64(seed);
     loop {
         let delivered = world.deliver();
+        happens(&world);
         for lane in 0..lanes {
             if rng.random_ratio(2, 3) {
                 world.poll(lane.into());

@@ -59,17 +59,18 @@ pub struct AnyChain {
 impl AnyChain {
     /// `chain`, whose functions have their states in `layout`.
     pub fn new<C: Chain>(chain: C, layout: StateLayout) -> AnyChain {
-        AnyChain::sharing(Arc::new(chain), layout)
+        AnyChain::following(Arc::new(Succession::new(Arc::new(chain))), layout)
     }
 
-    /// The same of a chain that others have, too.
-    pub fn sharing<C: Chain>(chain: Arc<C>, layout: StateLayout) -> AnyChain {
+    /// The same of chains that others follow, too.
+    pub fn following<C: Chain>(chains: Arc<Succession<C>>, layout: StateLayout) -> AnyChain {
+        let (_, chain) = chains.current();
         AnyChain {
             spec: chain.spec(),
             objects: chain.objects().cloned(),
             is_stateful: chain.is_stateful(),
             is_shared: C::SHARED,
-            chain: Arc::new(Lineage { chains: Arc::new(Succession::new(chain)) }),
+            chain: Arc::new(Lineage { chains }),
             layout: Arc::new(layout),
             walks: Arc::default(),
         }

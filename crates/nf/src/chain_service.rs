@@ -92,11 +92,7 @@ impl<C: Chain> ChainService<C> {
     }
 
     /// The service of one lane, which uses the chain in force.
-    pub(crate) fn following(
-        chains: &Arc<Succession<C>>,
-        lane: LaneId,
-        routes: Routes,
-    ) -> ChainService<C> {
+    pub fn following(chains: &Arc<Succession<C>>, lane: LaneId, routes: Routes) -> ChainService<C> {
         let (follower, chain) = chains.follow(lane);
         // Refuses chains of functions that do not go together.
         const { _ = C::SHARED };

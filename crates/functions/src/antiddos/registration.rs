@@ -35,7 +35,11 @@ impl FunctionSettings for AntiDdosConfig {
         };
         let handed: Option<Handed> = Some(Arc::new(function.clone()));
         let rules: Option<Arc<dyn RuleList>> = Some(Arc::new(self.clone()));
-        Ok(Built { handed, rules, ..Built::of(shared_link(function, cx.objects).listing::<AntiDdos>()) })
+        Ok(Built {
+            handed,
+            rules,
+            ..Built::of(shared_link(function, cx.objects).listing::<AntiDdos>())
+        })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {

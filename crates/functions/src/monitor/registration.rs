@@ -47,7 +47,11 @@ impl FunctionSettings for MonitorFunction {
         let interval = config.top.as_ref().and_then(|top| Some((top.interval?, top.listed)));
         let lines: Box<dyn Lines> = Box::new(FlowLines::new(log.clone(), interval));
         let monitor = Monitor::new(config, Some(log));
-        Ok(Built { log: Some((path.clone(), lines)), handed, ..Built::of(link(monitor).listing::<Monitor>()) })
+        Ok(Built {
+            log: Some((path.clone(), lines)),
+            handed,
+            ..Built::of(link(monitor).listing::<Monitor>())
+        })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {

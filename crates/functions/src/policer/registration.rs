@@ -50,7 +50,11 @@ impl FunctionSettings for PolicerConfig {
             config.classes = config.classes.behind(running);
         }
         let handed: Option<Handed> = Some(Arc::new(config.classes.clone()));
-        Ok(Built { handed, rules: rules(self), ..Built::of(link(Policer::new(config)).listing::<Policer>()) })
+        Ok(Built {
+            handed,
+            rules: rules(self),
+            ..Built::of(link(Policer::new(config)).listing::<Policer>())
+        })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {
@@ -88,7 +92,11 @@ impl FunctionSettings for PolicerInChain {
             None => SharedPolicer::new(config, cx.objects),
         };
         let handed: Option<Handed> = Some(Arc::new(policer.clone()));
-        Ok(Built { handed, rules: rules(&self.policer), ..Built::of(shared_link(policer, cx.objects)) })
+        Ok(Built {
+            handed,
+            rules: rules(&self.policer),
+            ..Built::of(shared_link(policer, cx.objects))
+        })
     }
 
     fn fixed(&self, next: &dyn FunctionSettings) -> Vec<FixedKey> {

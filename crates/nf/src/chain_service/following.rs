@@ -14,6 +14,9 @@ use super::ChainService;
 use crate::chain::Chain;
 use crate::chain_shard::ChainShard;
 
+/// Turns that are left for the shards of a lane that has not begun to adapt them.
+const ALL_TURNS: usize = usize::MAX;
+
 impl<C: Chain> ChainService<C> {
     /// Takes the chain in force, if it is another one, and adapts the shards that are here.
     #[inline(always)]
@@ -26,19 +29,33 @@ impl<C: Chain> ChainService<C> {
     #[cold]
     #[inline(never)]
     pub(super) fn follow(&mut self, shards: &mut ShardSet) {
-        let next = self.follower.take_next();
-        let is_new = next.is_some();
-        if let Some(next) = next {
-            self.spec = next.spec();
-            self.chain = next;
+        self.take_next();
+        if self.turns_left == ALL_TURNS {
             self.turns_left = if shards.is_joint() { shards.owned().count() } else { 0 };
         }
         shards.all_here_mut().for_each(|shard| self.adapt(shard));
-        if is_new {
-            self.follower.confirm();
-        }
+        self.follower.confirm();
         if self.turns_left == 0 {
             self.follower.settle();
+        }
+    }
+
+    /// Takes the chain in force for flows of other lanes, which may be ahead; the lane's own shards are adapted before it works on
+    /// them.
+    #[inline(always)]
+    pub(super) fn keep_up_with_guests(&mut self) {
+        if self.follower.is_behind() {
+            self.take_next();
+        }
+    }
+
+    /// Takes the chain in force, if it is another one.
+    #[cold]
+    fn take_next(&mut self) {
+        if let Some(next) = self.follower.take_next() {
+            self.spec = next.spec();
+            self.chain = next;
+            self.turns_left = ALL_TURNS;
         }
     }
 

@@ -178,6 +178,7 @@ impl<C: Chain> OffloadingService for ChainService<C> {
         flows: &mut OffloadedFlows,
         out: &mut Output,
     ) {
+        self.keep_up_with_guests();
         while !batch.is_empty() {
             let passed = self.run_guests(batch, flows, out.counters());
             self.forward_by_device(passed, batch, out);
