@@ -132,7 +132,7 @@ impl Tour<'_> {
     /// Traces a packet of a ping and its reply.
     fn trace(&self) -> io::Result<bool> {
         let arguments = ["trace", "--filter", "icmp", "--count", "2"];
-        self.during_ping(&arguments, |output| print(output))
+        self.during_ping(&arguments, print)
     }
 
     /// Captures a ping before and behind the chain.
