@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rheostat_control::Config;
 use rheostat_ip::RunLimit;
 use rheostat_nf::registry::{self, BuildCx, Built, Handed, PortShares, chain_of, next_chain_of};
-use rheostat_nf::{AnyChain, ChainError, Link};
+use rheostat_nf::{AnyChain, ChainError, Link, Unlike};
 use rheostat_observe::{FunctionRules, Lines, LogError, LogMonitor, LogWriter, PortBoard};
 use rheostat_state::txn::Objects;
 use thiserror::Error;
@@ -28,6 +28,9 @@ pub(crate) enum BuildError {
     /// A function cannot be built as configured.
     #[error("{0}")]
     Function(registry::BuildError),
+    /// The chain cannot take the place of the one that runs.
+    #[error("{0}")]
+    Unlike(#[from] Unlike),
     #[error("{0}")]
     Log(#[from] LogError),
     /// The thread that watches the ports of a NAT cannot be started.
@@ -68,7 +71,7 @@ pub(crate) fn build(
     let mut parts = Parts::default();
     for function in &config.chain {
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
-        parts.add(function.name(), built, |path, lines| LogWriter::start(path, lines))?;
+        parts.add(function.name(), built, LogWriter::start)?;
     }
     let Parts { links, functions, ports } = parts;
     let mut beside = Beside { functions, watch: None, objects: Some(objects.clone()) };
@@ -96,7 +99,7 @@ pub(crate) fn build_next(
     for (function, predecessor) in config.chain.iter().zip(handed.chain(iter::repeat(None))) {
         let cx = BuildCx { objects: &objects, errors, seed, runs, predecessor };
         let built = function.settings().build(&cx).map_err(BuildError::Function)?;
-        parts.add(function.name(), built, |path, lines| LogWriter::append(path, lines))?;
+        parts.add(function.name(), built, LogWriter::append)?;
     }
     let Parts { links, functions, ports } = parts;
     let mut next = Beside { functions, watch: None, objects: Some(objects) };

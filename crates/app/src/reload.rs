@@ -21,11 +21,13 @@ use rheostat_base::LaneId;
 use rheostat_control::comparison::{Change, Difference};
 use rheostat_control::{Config, LoadError, Overrides, Reference};
 use rheostat_observe::control::{ChangedKey, ConfigState, ReloadResult, Reloaded};
+use rheostat_observe::live_page::{EventKind, EventLog};
 use thiserror::Error;
 
 pub(crate) use self::live_chain::LiveChain;
 pub(crate) use self::live_network::LiveNetwork;
 pub(crate) use self::live_run::{LiveBalancing, LiveRun};
+use crate::active_config::ActiveConfig;
 use crate::app::App;
 use crate::interrupt::{HangupThread, Hangups};
 use crate::machine::RunningMachine;
@@ -86,14 +88,23 @@ pub(crate) struct Reloader {
     live: Arc<LiveRun>,
     /// The one in force. Held from the start of a reload to its end: another one waits.
     config: Mutex<Config>,
+    /// The same as people read it.
+    active: Arc<ActiveConfig>,
     state: Mutex<ConfigState>,
+    /// Where each reload is noted.
+    events: Arc<EventLog>,
 }
 
 impl Reloader {
     /// The reloader of a run of `config`, which came from `source`.
-    pub(crate) fn new(source: ConfigSource, config: Config, live: Arc<LiveRun>) -> Reloader {
+    pub(crate) fn new(
+        source: ConfigSource,
+        config: Config,
+        live: Arc<LiveRun>,
+        (active, events): (Arc<ActiveConfig>, Arc<EventLog>),
+    ) -> Reloader {
         let (config, state) = (Mutex::new(config), Mutex::default());
-        Reloader { source, live, config, state }
+        Reloader { source, live, config, active, state, events }
     }
 
     /// The text of the configuration in force. Waits for a reload that is under way.
@@ -129,11 +140,13 @@ impl Reloader {
             Err(error @ ReloadError::Pending(_)) => (ReloadResult::Pending, error.to_string()),
         };
         if !dry_run {
+            let now = SystemTime::now();
+            self.events.add(now, EventKind::Reload, event(result, &message));
             let mut state = lock(&self.state);
             state.generation +=
                 u64::from(matches!(result, ReloadResult::Applied | ReloadResult::Pending));
             generation = state.generation;
-            state.note(result, message, SystemTime::now());
+            state.note(result, message, now);
         }
         let Outcome { file, changes, hidden, warnings } = carried_out?;
         let seconds = start.elapsed().as_secs_f64();
@@ -145,7 +158,9 @@ impl Reloader {
     pub(crate) fn reload_and_report(&self, is_over: &dyn Fn() -> bool) {
         match self.reload(None, false, is_over) {
             Ok(reloaded) => report(&reloaded),
-            Err(error) => err!("error: not reloaded: {}", error.to_string().trim_end()),
+            Err(error) => {
+                tracing::error!(target: "reload", "not reloaded: {}", error.to_string().trim_end());
+            }
         }
     }
 
@@ -180,6 +195,7 @@ impl Reloader {
         }
         let pending = self.live.put_in_force(prepared, config, &next);
         let pending = pending.map_err(|error| refused(error.to_string()))?;
+        self.active.replace(&next);
         *config = next;
         let start = Instant::now();
         loop {
@@ -233,22 +249,37 @@ impl Outcome {
     }
 }
 
-/// Prints what a reload has changed, in one line.
+/// A reload in the log of events: its first line.
+fn event(result: ReloadResult, message: &str) -> String {
+    let message = message.lines().next().unwrap_or_default();
+    match result {
+        ReloadResult::Unchanged => "reloaded: nothing has changed".to_owned(),
+        ReloadResult::Applied => format!("reloaded: {message}"),
+        ReloadResult::Refused => format!("not reloaded: {message}"),
+        ReloadResult::Pending => message.to_owned(),
+    }
+}
+
+/// Logs what a reload has changed, in one line.
 pub(crate) fn report(reloaded: &Reloaded) {
     let texts = |keys: &[ChangedKey]| {
         keys.iter().map(|key| key.text.as_str()).collect::<Vec<_>>().join("; ")
     };
     let Reloaded { file, generation, changes, hidden, warnings, .. } = reloaded;
     if !warnings.is_empty() {
-        err!("{}", warnings.trim_end());
+        tracing::warn!(target: "reload", "{}", warnings.trim_end());
     }
     let hidden = match hidden.as_slice() {
         [] => String::new(),
         hidden => format!("; no effect, as flags of the command line hide them: {}", texts(hidden)),
     };
     match changes.as_slice() {
-        [] => err!("reloaded {file}: nothing has changed{hidden}"),
-        changes => err!("reloaded {file} (generation {generation}): {}{hidden}", texts(changes)),
+        [] => tracing::info!(target: "reload", "reloaded {file}: nothing has changed{hidden}"),
+        changes => tracing::info!(
+            target: "reload",
+            "reloaded {file} (generation {generation}): {}{hidden}",
+            texts(changes)
+        ),
     }
 }
 

@@ -20,6 +20,7 @@ use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::priority::{Priority, RaisedPriority};
 use rheostat_kernel::privileges::{self, Identity, PrivilegeError};
 use rheostat_nf::registry::{ConfiguredFunction, FlowPlace};
+use rheostat_observe::live_page::EventLog;
 use rheostat_observe::{
     HealthLines, IncompleteFile, LinkLine, LogError, LogWriter, OutputFiles, PortLine, RuleBoard,
     Summary,
@@ -350,7 +351,7 @@ impl AppRun {
         let network = assembly.network();
         let writers = assembly.writers();
         self.files.add_captures(writers.iter().cloned());
-        let followed = assembly.checks().zip(backends.clone());
+        let followed = assembly.checks().zip(backends);
         let health = followed.map(|(checks, board)| {
             start_health(HealthLines::new(checks, board), health_log.as_deref())
         });
@@ -391,7 +392,10 @@ impl AppRun {
             times: self.watch.times(),
             errors: Some(errors),
         });
-        let reloader = source.map(|source| Reloader::new(source, config.clone(), live.clone()));
+        let (active, events) = (Arc::new(ActiveConfig::of(&config)), Arc::<EventLog>::default());
+        let shown = (active.clone(), events.clone());
+        let reloader =
+            source.map(|source| Reloader::new(source, config.clone(), live.clone(), shown));
         let reloader = reloader.map(Arc::new);
         let interrupted = &self.watch.interrupted;
         let hangups = reload::on_hangups(hangups, reloader.clone(), interrupted)?;
@@ -414,8 +418,8 @@ impl AppRun {
             walks: has_flows.then(|| chain.walks().clone()),
             mappings,
             service: None,
-            config: ActiveConfig::of(&config),
-            events: Arc::default(),
+            config: active,
+            events,
         };
         let observers = listeners.start(instance)?.with_hangups(hangups);
         links.go_by(Mtus::new(mtus, network, view.clone()));

@@ -22,6 +22,7 @@ use rheostat_io::ImpairConfig;
 use rheostat_kernel::identity::{self, UnknownName};
 use rheostat_kernel::privileges::{self, PrivilegeError};
 use rheostat_observe::OutputFiles;
+use rheostat_observe::live_page::EventLog;
 use rheostat_run::{PoolConfig, PoolError, RunReport, Runtime, StartError, Violation};
 use rheostat_serve::host::HostError;
 use rheostat_serve::registry::{
@@ -231,7 +232,7 @@ impl ServeRun {
         }
         // Before anything costly: another instance may listen there.
         let listeners = Listeners::open(&config.observe, identity)?;
-        let active = ActiveConfig::of(&config);
+        let active = Arc::new(ActiveConfig::of(&config));
         let OwnPorts { endpoints, kept: _kept } = beside_kernel::own_ports(&config)?;
         let own = config.devices.iter().flat_map(|device| &device.addresses);
         let addresses: Vec<_> = own.map(|own| own.address).collect();
@@ -259,8 +260,7 @@ impl ServeRun {
         control.wake_by(runtime.lane_notifiers());
         let sizes = (view.lanes(), shards);
         let balancer = Balancer::new(balance.policy(), balance.interval, sizes, view.now());
-        let balancing =
-            Balancing::start(balancer, balance.clone(), Objectives::PERCENTILE, view.clone())?;
+        let balancing = Balancing::start(balancer, balance, Objectives::PERCENTILE, view.clone())?;
         let reports_shards = !loaded.balance.is_static();
         let routes = follower.as_ref().map(KernelFollower::routes);
         let live = Arc::new(LiveRun {
@@ -275,7 +275,9 @@ impl ServeRun {
             times: run_times.clone(),
             errors: Some(errors),
         });
-        let reloader = source.map(|source| Reloader::new(source, loaded, live.clone()));
+        let events = Arc::<EventLog>::default();
+        let shown = (active.clone(), events.clone());
+        let reloader = source.map(|source| Reloader::new(source, loaded, live.clone(), shown));
         let reloader = reloader.map(Arc::new);
         let hangups = reload::on_hangups(hangups, reloader.clone(), &interrupted)?;
         let instance = Instance {
@@ -298,7 +300,7 @@ impl ServeRun {
             mappings: MappingPlace::default(),
             service: Some(control.clone()),
             config: active,
-            events: Arc::default(),
+            events,
         };
         let observers = listeners.start(instance)?.with_hangups(hangups);
         links.go_by(Mtus::new(mtus, Some(network), view));

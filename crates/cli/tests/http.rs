@@ -8,14 +8,14 @@ use std::process::Command;
 
 use crate::instance::{Instance, demo, json};
 
-/// An address of this machine that no other test and no other process has.
-fn address() -> SocketAddr {
+/// An address of this machine that no other process has, and no other test with another port.
+pub(crate) fn address(port: u16) -> SocketAddr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     // Process numbers have 22 bits at most.
-    SocketAddr::from((Ipv4Addr::new(127, 128 | high, middle, low), 9464))
+    SocketAddr::from((Ipv4Addr::new(127, 128 | high, middle, low), port))
 }
 
-fn ask(address: SocketAddr, path: &str, host: &str, accept: &str) -> TcpStream {
+pub(crate) fn ask(address: SocketAddr, path: &str, host: &str, accept: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
@@ -48,7 +48,7 @@ fn sum(page: &str, metric: &str) -> f64 {
 
 #[test]
 fn a_run_serves_its_metrics_under_its_address_and_under_no_foreign_name() {
-    let address = address();
+    let address = address(9464);
     let flag = address.to_string();
     let instance = Instance::start(&["--lanes", "2", "--http", &flag]);
     let received = || json(&instance.ask(&["status", "--json"]))["received"].as_u64().unwrap();
@@ -65,7 +65,8 @@ fn a_run_serves_its_metrics_under_its_address_and_under_no_foreign_name() {
     assert!(page.ends_with("# EOF\n"), "{page}");
     assert!(get(address, &flag, "*/*").contains("text/plain; version=0.0.4"));
     assert!(get(address, "evil.example", "*/*").starts_with("HTTP/1.1 421 "));
-    for metric in ["rheo_burst_packets_count", "rheo_lane_shards", "rheo_plans_total"] {
+    assert!(page.contains("rheo_plans_total{policy=\"rss\"} "), "{page}");
+    for metric in ["rheo_burst_packets_count", "rheo_lane_shards"] {
         assert!(sum(page, metric) > 0.0, "{metric}: {page}");
     }
     // The page, its feed, and the configuration.

@@ -4,7 +4,7 @@
 //! Timed: threads, sleep, clock, processes, sockets.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::http::{address, ask};
 use crate::instance::{GAVE_UP, Instance, json, lb_config, rheo};
 
 /// How long to wait for what happens at once on a machine that has nothing else to do.
@@ -163,6 +164,28 @@ fn a_policy_and_backends_change_in_place() {
         backends.as_array().unwrap().iter().map(|one| one["backend"].clone()).collect();
     assert_eq!(names, ["10.1.0.1", "10.1.0.2", "10.1.0.4"]);
     instance.ask_patiently(&["backend", "web", "10.1.0.4", "draining"]);
+    assert_eq!(instance.stop()["invariants"], "ok");
+}
+
+#[test]
+fn the_page_has_the_configuration_in_force_and_the_log_the_levels_of_it() {
+    let address = address(9465);
+    let (instance, path) = start(FIREWALL, &["--http", &address.to_string()]);
+    let get = |path: &str| {
+        let mut reply = String::new();
+        ask(address, path, "localhost", "*/*").read_to_string(&mut reply).unwrap();
+        reply
+    };
+    assert!(!get("/config").contains("protocol"));
+    fs::write(&path, format!("{FIREWALL}{DENY}[observe]\nlog = \"warn\"\n")).unwrap();
+    let changes = json(&instance.ask_patiently(&["reload", "--json"]));
+    let changes = texts(&changes["changes"]);
+    assert!(changes.contains(&"observe.log: info (default) -> warn"), "{changes:?}");
+    assert!(get("/config").contains("protocol = \"udp\""));
+    let feed = BufReader::new(ask(address, "/events", "localhost", "text/event-stream")).lines();
+    let event = "reloaded: firewall: 1 rule added";
+    let feed: Vec<_> = feed.map(Result::unwrap).take(80).collect();
+    assert!(feed.iter().any(|line| line.contains(event)), "{feed:#?}");
     assert_eq!(instance.stop()["invariants"], "ok");
 }
 

@@ -16,7 +16,6 @@ const MEMORY: &str = "is part of the memory that a run has from its start";
 const LANES: &str = "is set when workers and lanes are started";
 const PLACING: &str = "decides where packets and flows are placed from the start";
 const ENTERED: &str = "is entered before privileges are dropped";
-const STARTED: &str = "is set when the process starts";
 const SERVICE: &str = "is set when the service is made";
 
 /// Every section, and keys that differ from the rest of theirs: of the entries that a key starts with, the longest counts.
@@ -44,8 +43,6 @@ const KEYS: &[(&str, InPlace)] = &[
     ("slo", No("is what lanes measure latencies by from the start")),
     ("polling", No(LANES)),
     ("observe", Yes),
-    ("observe.log", No(STARTED)),
-    ("observe.log_format", No(STARTED)),
     ("observe.control", No(ENTERED)),
     ("observe.http", No(ENTERED)),
     ("observe.http_names", No(ENTERED)),

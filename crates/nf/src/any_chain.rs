@@ -117,6 +117,15 @@ impl AnyChain {
     /// # Errors
     /// [`Unlike`] when `next` is a chain of other functions, or of other properties; nothing changes then.
     pub fn replace_by(&self, next: &AnyChain) -> Result<Generation, Unlike> {
+        self.admits(next)?;
+        self.chain.replace_by(&*next.chain).map(Generation).ok_or(Unlike::Functions)
+    }
+
+    /// Whether `next` can take the place of this chain ([`AnyChain::replace_by`]).
+    ///
+    /// # Errors
+    /// [`Unlike`] when it cannot.
+    pub fn admits(&self, next: &AnyChain) -> Result<(), Unlike> {
         if !self.chain.has_functions_of(&*next.chain) {
             return Err(Unlike::Functions);
         }
@@ -126,8 +135,7 @@ impl AnyChain {
         if self.objects != next.objects {
             return Err(Unlike::Objects);
         }
-        self.spec.continued_by(&next.spec)?;
-        self.chain.replace_by(&*next.chain).map(Generation).ok_or(Unlike::Functions)
+        self.spec.continued_by(&next.spec)
     }
 
     /// The lanes that may still use a chain before the one of this generation, in order. Once none does, no packet is handled by

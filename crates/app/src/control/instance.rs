@@ -88,7 +88,7 @@ pub(crate) struct Instance {
     /// The service over TCP, if it is one.
     pub(crate) service: Option<ServeControl>,
     /// The text of the configuration in force.
-    pub(crate) config: ActiveConfig,
+    pub(crate) config: Arc<ActiveConfig>,
     /// What has happened; other threads add to it.
     pub(crate) events: Arc<EventLog>,
 }

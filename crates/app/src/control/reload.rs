@@ -129,7 +129,7 @@ impl Instance {
             }
             Err(error) => {
                 if let ReloadError::Pending(_) = error {
-                    err!("warning: {error}");
+                    tracing::warn!(target: "reload", "{error}");
                 }
                 Reply::Error { message: error.to_string() }
             }

@@ -77,7 +77,9 @@ impl LiveChain {
     ) -> Result<BuiltChain, BuildError> {
         let beside = lock(&self.beside);
         let running = (&self.chain, &*beside);
-        chains::build_next(app, next, running, &self.errors, logs)
+        let next = chains::build_next(app, next, running, &self.errors, logs)?;
+        self.chain.admits(&next.chain)?;
+        Ok(next)
     }
 
     /// Opens the files of logs anew, by their names.

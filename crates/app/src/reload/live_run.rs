@@ -16,6 +16,7 @@ use super::live_network::NextNetwork;
 use super::{LiveChain, LiveNetwork, lock};
 use crate::app::App;
 use crate::chains::{BuiltChain, Logs};
+use crate::log;
 use crate::run_times::RunTimes;
 
 /// The parts of a run that a reload changes. By default it has none.
@@ -151,12 +152,14 @@ impl LiveRun {
         next: &Config,
     ) -> Result<Pending, Box<dyn Error + Send + Sync>> {
         let Prepared { chain, health, network, policy } = prepared;
-        let live = self.chain.as_ref();
-        let chain = live.zip(chain).map(|(live, chain)| live.put_in_force(chain, health));
-        let pending = Pending(chain.transpose()?);
+        // The network can refuse when the routes of the kernel have changed. A chain was asked when it was made.
         if let (Some(live), Some(network)) = (&self.network, network) {
             live.put_in_force(network, config, next)?;
         }
+        let live = self.chain.as_ref();
+        let chain = live.zip(chain).map(|(live, chain)| live.put_in_force(chain, health));
+        let pending = Pending(chain.transpose()?);
+        log::configure(&next.observe);
         if let Some(errors) = &self.errors {
             let policy = next.network.policy;
             errors.set(policy.errors_per_second, policy.errors_at_once);

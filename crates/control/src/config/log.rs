@@ -7,7 +7,7 @@ use rheostat_settings::suggestion::nearest;
 use thiserror::Error;
 
 /// The parts of a running instance that log, each with its summary.
-pub const LOG_TARGETS: [(&str, &str); 9] = [
+pub const LOG_TARGETS: [(&str, &str); 10] = [
     (
         "control",
         "requests at the control socket: those that change something at info, others at debug",
@@ -18,6 +18,7 @@ pub const LOG_TARGETS: [(&str, &str); 9] = [
     ("observe", "where metrics are served"),
     ("ports", "external ports of a NAT that run short"),
     ("progress", "a line of metrics per `interval`, at debug"),
+    ("reload", "configurations that were put in force or refused"),
     ("run", "start and end of the run"),
     ("serve", "services over TCP: placement and measured work"),
 ];

@@ -18,7 +18,6 @@ use rheostat_run::RunView;
 use tempfile::TempDir;
 
 use super::*;
-use crate::active_config::ActiveConfig;
 use crate::attachment::Trial;
 use crate::control::{Instance, MappingPlace};
 
@@ -45,7 +44,7 @@ fn serve() -> (Server, Arc<AtomicBool>, PathBuf, TempDir) {
         walks: None,
         mappings: MappingPlace::default(),
         service: None,
-        config: ActiveConfig::default(),
+        config: Arc::default(),
         events: Arc::default(),
     };
     let server = Server::start(ControlSocket::bind(&path).unwrap(), Arc::new(instance)).unwrap();
