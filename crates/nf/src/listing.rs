@@ -186,7 +186,7 @@ mod tests {
         let id = table.insert(table.hash_of(&key), &key, Time::ZERO).unwrap();
         let mut flow = table.flow(id).unwrap();
         let shard = (9, ());
-        let mut list = |flow: &mut FlowMut<'_>| {
+        let list = |flow: &mut FlowMut<'_>| {
             let mut into = Vec::new();
             let now = Time::ZERO;
             chain.list(&shard, &mut ListedFlow { now, key: &key, flow, into: &mut into });

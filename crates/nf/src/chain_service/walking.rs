@@ -20,11 +20,9 @@ use crate::chain_shard::split;
 use crate::listing::{ListedFlow, WantedEntries};
 use crate::verdict::Ending;
 
-/// The time between two pieces of a lane that packets keep busy, and of one with few packets.
+/// The time between two pieces of a lane that packets keep busy, and of one that has polled in vain meanwhile.
 const PAUSE: Duration = Duration::from_millis(1);
 const SHORT_PAUSE: Duration = Duration::from_micros(250);
-/// Packets between two pieces below which a lane has time.
-const FEW: usize = 256;
 /// What a piece costs at most, in parts of about 50 ns: about 10 us where packets keep the lane busy, and 100 us elsewhere.
 const PIECE: u32 = 200;
 const LONG_PIECE: u32 = 2_000;
@@ -42,8 +40,8 @@ pub(super) struct Walking {
     walks: Vec<Arc<Walk>>,
     /// When the next piece is due.
     due: Time,
-    /// Packets that the service had counted behind the last piece.
-    packets: usize,
+    /// The lane's polls that had found nothing before the last piece.
+    idle_polls: u64,
     /// Which walk has the first turn.
     turn: usize,
 }
@@ -60,7 +58,7 @@ struct Piece {
 impl Walking {
     pub(super) fn new(board: Arc<WalkBoard>) -> Walking {
         let (seen, walks) = (0, Vec::new());
-        Walking { board, seen, walks, due: Time::ZERO, packets: 0, turn: 0 }
+        Walking { board, seen, walks, due: Time::ZERO, idle_polls: 0, turn: 0 }
     }
 
     /// Whether the lane has a piece to do.
@@ -73,11 +71,6 @@ impl Walking {
     #[inline(always)]
     pub(super) fn next_deadline(&self) -> Option<Time> {
         (!self.walks.is_empty()).then_some(self.due)
-    }
-
-    /// Packets of the service are counted from zero again.
-    pub(super) fn recount(&mut self) {
-        self.packets = 0;
     }
 
     /// Reads which walks there are, if that has changed.
@@ -100,12 +93,9 @@ impl<C: Chain> ChainService<C> {
         if self.walking.walks.is_empty() || self.walking.due > now {
             return;
         }
-        let packets = self.packets.saturating_sub(self.walking.packets);
-        self.walking.packets = self.packets;
-        let (mut budget, pause) = match packets < FEW {
-            true => (LONG_PIECE, SHORT_PAUSE),
-            false => (PIECE, PAUSE),
-        };
+        let idle_polls = out.counters().idle_polls.get();
+        let has_time = idle_polls != std::mem::replace(&mut self.walking.idle_polls, idle_polls);
+        let (mut budget, pause) = if has_time { (LONG_PIECE, SHORT_PAUSE) } else { (PIECE, PAUSE) };
         let walks = std::mem::take(&mut self.walking.walks);
         let mut waits = false;
         for number in 0..walks.len() {
