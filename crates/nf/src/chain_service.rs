@@ -493,6 +493,7 @@ impl<C: Chain> Service for ChainService<C> {
         if self.visit_row(row, shards, out, now) {
             self.next_tick = now + ROUND * row / owned;
             self.packets = 0;
+            self.walking.recount();
         }
         self.send_originated(out);
         self.end_burst(shards, out);

@@ -1,5 +1,5 @@
 //! A lane's part in walks through its shards ([`rheostat_run::listing`]): some entries between packets, at most once in a millisecond
-//! where packets keep the lane busy, so that a walk takes a hundredth of its time. Nothing here waits: a lane whose client does not
+//! where the lane has packets, so that a walk takes a hundredth of its time. Nothing here waits: a lane whose client does not
 //! read goes on with packets, and looks again a millisecond later.
 
 use std::ops::ControlFlow;
@@ -20,12 +20,17 @@ use crate::chain_shard::split;
 use crate::listing::{ListedFlow, WantedEntries};
 use crate::verdict::Ending;
 
-/// The time between two pieces of a lane that packets keep busy, and of one that has polled in vain meanwhile.
+/// The time between two pieces of a lane that has packets, and of one with next to none.
 const PAUSE: Duration = Duration::from_millis(1);
 const SHORT_PAUSE: Duration = Duration::from_micros(250);
-/// What a piece costs at most, in parts of about 50 ns: about 10 us where packets keep the lane busy, and 100 us elsewhere.
+/// The time between two pieces by that of a piece, likewise, so that neither functions that list slowly nor a slow machine cost more.
+const SHARE: u32 = 100;
+const IDLE_SHARE: u32 = 10;
+/// Packets between two pieces below which a lane that has polled in vain has next to none.
+const FEW: usize = 16;
+/// What a piece costs at most, in parts of about 50 ns: about 10 us where the lane has packets, a hundredth of its time, and 25 us elsewhere.
 const PIECE: u32 = 200;
-const LONG_PIECE: u32 = 2_000;
+const LONG_PIECE: u32 = 500;
 /// What it costs to look at an entry, to list a flow, and to end one.
 const LOOK: u32 = 1;
 const LIST: u32 = 8;
@@ -40,7 +45,8 @@ pub(super) struct Walking {
     walks: Vec<Arc<Walk>>,
     /// When the next piece is due.
     due: Time,
-    /// The lane's polls that had found nothing before the last piece.
+    /// Packets that the service had counted behind the last piece, and the lane's polls that had found nothing.
+    packets: usize,
     idle_polls: u64,
     /// Which walk has the first turn.
     turn: usize,
@@ -58,7 +64,7 @@ struct Piece {
 impl Walking {
     pub(super) fn new(board: Arc<WalkBoard>) -> Walking {
         let (seen, walks) = (0, Vec::new());
-        Walking { board, seen, walks, due: Time::ZERO, idle_polls: 0, turn: 0 }
+        Walking { board, seen, walks, due: Time::ZERO, packets: 0, idle_polls: 0, turn: 0 }
     }
 
     /// Whether the lane has a piece to do.
@@ -71,6 +77,18 @@ impl Walking {
     #[inline(always)]
     pub(super) fn next_deadline(&self) -> Option<Time> {
         (!self.walks.is_empty()).then_some(self.due)
+    }
+
+    /// Packets of the service are counted from zero again.
+    pub(super) fn recount(&mut self) {
+        self.packets = 0;
+    }
+
+    /// Whether the lane has had next to no packets since the last piece.
+    fn has_time(&mut self, packets: usize, idle_polls: u64) -> bool {
+        let arrived = packets.saturating_sub(std::mem::replace(&mut self.packets, packets));
+        let is_idle = idle_polls != std::mem::replace(&mut self.idle_polls, idle_polls);
+        is_idle && arrived < FEW
     }
 
     /// Reads which walks there are, if that has changed.
@@ -93,9 +111,12 @@ impl<C: Chain> ChainService<C> {
         if self.walking.walks.is_empty() || self.walking.due > now {
             return;
         }
-        let idle_polls = out.counters().idle_polls.get();
-        let has_time = idle_polls != std::mem::replace(&mut self.walking.idle_polls, idle_polls);
-        let (mut budget, pause) = if has_time { (LONG_PIECE, SHORT_PAUSE) } else { (PIECE, PAUSE) };
+        let has_time = self.walking.has_time(self.packets, out.counters().idle_polls.get());
+        let (mut budget, least, share) = match has_time {
+            true => (LONG_PIECE, SHORT_PAUSE, IDLE_SHARE),
+            false => (PIECE, PAUSE, SHARE),
+        };
+        let start = out.read_clock();
         let walks = std::mem::take(&mut self.walking.walks);
         let mut waits = false;
         for number in 0..walks.len() {
@@ -109,6 +130,7 @@ impl<C: Chain> ChainService<C> {
         }
         self.walking.turn = self.walking.turn.wrapping_add(1);
         // One that waits for a flow takes it as soon as it is here, before it can leave again.
+        let pause = (out.read_clock().since(start) * share).max(least);
         self.walking.due = if waits { now } else { now + pause };
         self.walking.walks = walks;
     }
@@ -183,7 +205,9 @@ impl<C: Chain> ChainService<C> {
             let mut records = records;
             let room = room.min(walk.wanted());
             let (mut matched, mut cost) = (0, 0);
-            let (next, looked) = table.walk(walk.next(id), budget, |mut flow| {
+            let (from, end) = (walk.next(id), walk.bound(id, table.walk_end()));
+            let most = budget.min(end.saturating_sub(from));
+            let (next, looked) = table.walk(from, most, |mut flow| {
                 if cost >= budget || matched == room {
                     return ControlFlow::Break(());
                 }
@@ -198,7 +222,7 @@ impl<C: Chain> ChainService<C> {
                 }
                 ControlFlow::Continue(())
             });
-            walk.note(id, matched, next);
+            walk.note(id, matched, next.filter(|next| *next < end));
             Piece { cost: cost.max(looked), waits: false }
         };
         match counts_only {
@@ -253,7 +277,9 @@ impl<C: Chain> ChainService<C> {
         let shard = shards.get_mut(id)?;
         let (mut flows, mut away, mut cost) = (Vec::<FlowId>::new(), None, 0);
         let wanted = walk.wanted();
-        let (next, looked) = shard.table.walk(walk.next(id), budget, |flow| {
+        let (from, end) = (walk.next(id), walk.bound(id, shard.table.walk_end()));
+        let most = budget.min(end.saturating_sub(from));
+        let (next, looked) = shard.table.walk(from, most, |flow| {
             if cost >= budget || flows.len() as u64 == wanted {
                 return ControlFlow::Break(());
             }
@@ -277,7 +303,7 @@ impl<C: Chain> ChainService<C> {
         if let Some(number) = away {
             out.recall(rheostat_run::FlowNumber::from_bits(number));
         }
-        walk.note(id, flows.len() as u64, next);
+        walk.note(id, flows.len() as u64, next.filter(|next| *next < end));
         Some(Piece { cost: cost.max(looked), waits: away.is_some() })
     }
 

@@ -80,8 +80,9 @@ const NOWHERE: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Walk {
     request: WalkRequest,
-    /// By shard, the number of the next entry.
+    /// By shard, the number of the next entry, and that behind the last one.
     next: Box<[Progress]>,
+    ends: Box<[Progress]>,
     /// Shards that were not looked at as a whole, and one more while what all shards have together is not listed.
     left: AtomicUsize,
     /// The shard whose turn it is, in a walk in order.
@@ -122,6 +123,7 @@ impl Walk {
             turn: AtomicUsize::new(0),
             left: AtomicUsize::new(left),
             next,
+            ends: (0..shards).map(|_| Progress(DONE.into())).collect(),
             matched: AtomicU64::new(0),
             stopped_at: AtomicU64::new(NOWHERE),
             has_shared: AtomicBool::new(!has_shared),
@@ -166,6 +168,16 @@ impl Walk {
     /// The number of the shard's next entry.
     pub fn next(&self, shard: ShardId) -> u32 {
         self.next[shard.index()].get()
+    }
+
+    /// The number behind the last entry of the shard that is looked at: `end` as it was when the walk first came to the shard. Flows
+    /// that begin later are not met, so that a walk ends however fast they come.
+    pub fn bound(&self, shard: ShardId, end: u32) -> u32 {
+        let first = &self.ends[shard.index()];
+        if first.get() == DONE {
+            first.0.store(end, Ordering::Relaxed);
+        }
+        first.get()
     }
 
     /// How many more are wanted.

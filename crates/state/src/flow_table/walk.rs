@@ -77,6 +77,11 @@ impl FlowTable {
         ((last < end).then_some(last), last.saturating_sub(from))
     }
 
+    /// The number behind that of every entry that has been in use: all flows of the table lie before it.
+    pub fn walk_end(&self) -> u32 {
+        self.entries.used()
+    }
+
     /// The detached flow in entry `index`, if there is one.
     fn away(&self, index: u32) -> Option<AwayFlow> {
         let all = self.detached.as_ref()?;
