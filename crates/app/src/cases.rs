@@ -36,7 +36,7 @@ pub(crate) enum Error {
   rheo test configs/firewall.toml replies.case reset.case
   rheo test replies.case --json
   rheo test new.toml --capture x.pcap --against /run/rheo/nat.sock
-  rheo test new.toml --capture lan=lan.pcap --capture wan=wan.pcap \
+  rheo test new.toml --capture lan=lan.pcap --capture wan=wan.pcap \\
     --against old.toml
 
 A case is a text: packets in, packets expected. This one is about a firewall and passes:

@@ -1,6 +1,6 @@
 //! The log of a running instance: levels, forms, and a reader that stalls.
 //!
-//! Timed: processes, sockets, clock, sleep.
+//! Timed: sleep, clock, processes, devices, sockets.
 
 use std::io::{PipeReader, PipeWriter, pipe, read_to_string};
 use std::process::{Command, ExitStatus, Output, Stdio};
