@@ -19,7 +19,7 @@ fn replay(text: &str) -> Result<Replay, ReplayError> {
 /// The decisions about these packets, `<` before those from outside.
 fn decisions(chain: &str, packets: &[&str]) -> Vec<String> {
     let mut replay = replay(&format!("{DEVICES}{chain}")).unwrap();
-    let mut told = Vec::new();
+    let mut decided = Vec::new();
     for (packet, second) in packets.iter().zip(0..) {
         let (side, words) = match packet.strip_prefix('<') {
             Some(words) => (Side::Outside, words),
@@ -28,9 +28,9 @@ fn decisions(chain: &str, packets: &[&str]) -> Vec<String> {
         let (_, frame) = frame(words).unwrap();
         let decision = replay.packet(side, &frame, Time::from_nanos(second * 1_000_000_000));
         let rule = decision.rule.map_or(String::new(), |rule| format!(" ({rule})"));
-        told.push(format!("{}{rule}", decision.effect));
+        decided.push(format!("{}{rule}", decision.effect));
     }
-    told
+    decided
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn packets_of_a_flow_have_the_rule_that_let_it_in() {
          action = \"allow\"\nfrom = \"outside\"\nprotocol = \"tcp\"\ndestination_port = 80\n\
          [[function.firewall.rule]]\nname = \"no-dns\"\naction = \"reject\"\nprotocol = \"udp\"\n\
          destination_port = 53\n";
-    let told = decisions(
+    let decided = decisions(
         chain,
         &[
             "<198.51.100.1:1000 > 10.0.0.1:80 tcp S seq 1",
@@ -50,7 +50,7 @@ fn packets_of_a_flow_have_the_rule_that_let_it_in() {
         ],
     );
     assert_eq!(
-        told,
+        decided,
         [
             "forward (web)",
             "forward (web)",
@@ -65,7 +65,7 @@ fn packets_of_a_flow_have_the_rule_that_let_it_in() {
 fn a_translation_is_part_of_the_decision_and_the_port_that_it_chooses_is_not() {
     let chain = "[chain]\nfunctions = [\"nat\"]\n[function.nat]\nexternal = [\"203.0.113.1\"]\n\
          inside = [\"10.0.0.0/8\"]\n";
-    let told = decisions(
+    let decided = decisions(
         chain,
         &[
             "10.0.0.1:1000 > 198.51.100.1:80 tcp S seq 1",
@@ -73,7 +73,10 @@ fn a_translation_is_part_of_the_decision_and_the_port_that_it_chooses_is_not() {
             "<198.51.100.1:80 > 203.0.113.1:9 tcp S seq 1",
         ],
     );
-    assert_eq!(told, ["forward from 203.0.113.1", "forward from 203.0.113.1", "drop no_mapping"]);
+    assert_eq!(
+        decided,
+        ["forward from 203.0.113.1", "forward from 203.0.113.1", "drop no_mapping"]
+    );
 }
 
 #[test]

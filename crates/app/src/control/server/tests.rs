@@ -170,7 +170,7 @@ fn of_4_gib_that_nobody_reads_the_buffers_of_a_socket_are_all_that_is_sent() {
 }
 
 #[test]
-fn of_a_hundred_listeners_some_are_served_and_the_others_are_told_to_wait() {
+fn of_a_hundred_listeners_some_are_served_and_the_others_are_refused() {
     let (server, _, path, _folder) = serve();
     let mut listeners: Vec<_> = (0..100).map(|_| connect(&path)).collect();
     let mut answers = listeners.iter_mut().map(|listener| ask(listener, r#"{"command":"status"}"#));

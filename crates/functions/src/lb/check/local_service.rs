@@ -93,23 +93,6 @@ impl HealthChecks {
         Ok(Some(HealthChecks { inner: Mutex::new(inner) }))
     }
 
-    /// Checks the backends of another configuration from now on, which may be none. What is thought of a backend that goes on is
-    /// kept; checks under way are given up. Events not taken yet are about the places of `config`; those of backends that are gone
-    /// are dropped.
-    ///
-    /// # Errors
-    /// As [`HealthChecks::new`]; nothing changes then.
-    pub fn reconfigure(
-        &self,
-        config: &LbConfig,
-        source: impl Fn(IpAddr) -> Option<IpAddr>,
-    ) -> Result<(), NoSource> {
-        let mut inner = self.lock();
-        let targets = targets_of(config, source, &mut inner.rng)?;
-        inner.begin_anew(config, targets);
-        Ok(())
-    }
-
     /// Begins with what is known of backends by earlier checks, by service and backend in the order of the configuration: only a
     /// change of it is an event.
     pub fn assume(&self, is_dead: impl Fn(usize, usize) -> bool) {
